@@ -1,0 +1,381 @@
+//! Writes neutral results for a revision: one place that knows which member exists since when.
+//!
+//! Everything here returns the JSON of a complete `result`, so that what does not change from call to call, such as
+//! lists, can be encoded once and kept.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use crate::{
+    Object,
+    capability::server_capabilities,
+    message::Id,
+    meta::{SERVER_INFO, SUBSCRIPTION_ID},
+    model::{
+        Body, Completion, Content, Prompt, PromptResult, Question, ReadResult, Resource, ResourceContents,
+        ResourceLink, ResourceTemplate, Role, ServerInfo, Tool, ToolResult,
+    },
+    revision::{Era, Revision},
+};
+
+/// Encodes for one revision, in the name of one server.
+#[derive(Debug, Clone)]
+pub struct Encoder {
+    pub revision: Revision,
+    pub server: ServerInfo,
+}
+
+impl Encoder {
+    fn modern(&self) -> bool {
+        self.revision.era() == Era::Modern
+    }
+
+    fn since(&self, revision: Revision) -> bool {
+        self.revision >= revision
+    }
+
+    fn server_info(&self) -> Value {
+        let mut info = Object::new();
+        info.insert("name".into(), self.server.name.clone().into());
+        if let (Some(title), true) = (&self.server.title, self.since(Revision::V2025_06_18)) {
+            info.insert("title".into(), title.clone().into());
+        }
+        info.insert("version".into(), self.server.version.clone().into());
+        Value::Object(info)
+    }
+
+    /// Adds what every modern result carries: its type and who answers.
+    fn finish(&self, mut result: Object, result_type: &str) -> String {
+        if self.modern() {
+            let mut meta = match result.remove("_meta") {
+                Some(Value::Object(meta)) => meta,
+                _ => Object::new(),
+            };
+            meta.insert(SERVER_INFO.into(), self.server_info());
+            result.insert("resultType".into(), result_type.into());
+            result.insert("_meta".into(), Value::Object(meta));
+        }
+        Value::Object(result).to_string()
+    }
+
+    fn complete(&self, result: Object) -> String {
+        self.finish(result, "complete")
+    }
+
+    /// Adds the caching hints, which modern revisions demand of lists, reads and discovery.
+    fn cacheable(&self, mut result: Object) -> String {
+        if self.modern() {
+            result.insert("ttlMs".into(), 0.into());
+            result.insert("cacheScope".into(), "private".into());
+        }
+        self.complete(result)
+    }
+
+    /// An acknowledgement without content.
+    pub fn empty(&self) -> String {
+        self.complete(Object::new())
+    }
+
+    pub fn initialize(&self, instructions: Option<&str>) -> String {
+        let mut result = Object::new();
+        result.insert("protocolVersion".into(), self.revision.as_str().into());
+        result.insert("capabilities".into(), server_capabilities(self.revision));
+        result.insert("serverInfo".into(), self.server_info());
+        if let Some(instructions) = instructions {
+            result.insert("instructions".into(), instructions.into());
+        }
+        self.complete(result)
+    }
+
+    pub fn discover(&self, instructions: Option<&str>) -> String {
+        let mut result = Object::new();
+        result.insert("supportedVersions".into(), json!(Revision::MODERN.map(Revision::as_str)));
+        result.insert("capabilities".into(), server_capabilities(self.revision));
+        if let Some(instructions) = instructions {
+            result.insert("instructions".into(), instructions.into());
+        }
+        self.cacheable(result)
+    }
+
+    /// A page of a list; `key` is the member that MCP gives the list.
+    pub fn page(&self, key: &str, entries: Vec<Value>, next_cursor: Option<&str>) -> String {
+        let mut result = Object::new();
+        result.insert(key.into(), Value::Array(entries));
+        if let Some(cursor) = next_cursor {
+            result.insert("nextCursor".into(), cursor.into());
+        }
+        self.cacheable(result)
+    }
+
+    pub fn tool(&self, tool: &Tool) -> Value {
+        let mut object = Object::new();
+        object.insert("name".into(), tool.name.clone().into());
+        if let (Some(title), true) = (&tool.title, self.since(Revision::V2025_06_18)) {
+            object.insert("title".into(), title.clone().into());
+        }
+        object.insert("description".into(), tool.description.clone().into());
+        object.insert("inputSchema".into(), parsed(tool.input_schema.get()));
+        if let Some(schema) = &tool.output_schema
+            && self.since(Revision::V2025_06_18)
+        {
+            let schema = parsed(schema.get());
+            // Before 2026-07-28 only objects can be structured content, so other schemas stay unsaid.
+            if self.modern() || schema.get("type").and_then(Value::as_str) == Some("object") {
+                object.insert("outputSchema".into(), schema);
+            }
+        }
+        if let (Some(annotations), true) = (&tool.annotations, self.since(Revision::V2025_03_26)) {
+            object.insert("annotations".into(), Value::Object(annotations.clone()));
+        }
+        self.add_more(&mut object, &tool.more);
+        Value::Object(object)
+    }
+
+    pub fn resource(&self, resource: &Resource) -> Value {
+        let mut object = Object::new();
+        object.insert("uri".into(), resource.uri.clone().into());
+        object.insert("name".into(), resource.name.clone().into());
+        insert_some(&mut object, "description", resource.description.as_deref());
+        insert_some(&mut object, "mimeType", resource.mime_type.as_deref());
+        self.add_more(&mut object, &resource.more);
+        Value::Object(object)
+    }
+
+    pub fn template(&self, template: &ResourceTemplate) -> Value {
+        let mut object = Object::new();
+        object.insert("uriTemplate".into(), template.uri_template.clone().into());
+        object.insert("name".into(), template.name.clone().into());
+        insert_some(&mut object, "description", template.description.as_deref());
+        insert_some(&mut object, "mimeType", template.mime_type.as_deref());
+        self.add_more(&mut object, &template.more);
+        Value::Object(object)
+    }
+
+    pub fn prompt(&self, prompt: &Prompt) -> Value {
+        let mut object = Object::new();
+        object.insert("name".into(), prompt.name.clone().into());
+        insert_some(&mut object, "description", prompt.description.as_deref());
+        let arguments = prompt.arguments.iter().map(|argument| {
+            let mut entry = Object::new();
+            entry.insert("name".into(), argument.name.clone().into());
+            insert_some(&mut entry, "description", argument.description.as_deref());
+            entry.insert("required".into(), argument.required.into());
+            Value::Object(entry)
+        });
+        object.insert("arguments".into(), arguments.collect());
+        self.add_more(&mut object, &prompt.more);
+        Value::Object(object)
+    }
+
+    pub fn tool_result(&self, result: ToolResult) -> String {
+        let mut object = Object::new();
+        let mut content: Vec<Value> = Vec::with_capacity(result.content.len() + 1);
+        // Clients that do not read structured content find the same as text.
+        if let (Some(structured), true) = (&result.structured, result.content.is_empty()) {
+            content.push(text_block(structured.to_string()));
+        }
+        content.extend(result.content.into_iter().map(|block| self.content(block)));
+        object.insert("content".into(), Value::Array(content));
+        if let Some(structured) = result.structured
+            && self.since(Revision::V2025_06_18)
+            && (self.modern() || structured.is_object())
+        {
+            object.insert("structuredContent".into(), structured);
+        }
+        if result.is_error {
+            object.insert("isError".into(), true.into());
+        }
+        if let Some(meta) = result.meta {
+            object.insert("_meta".into(), Value::Object(meta));
+        }
+        self.complete(object)
+    }
+
+    pub fn read_result(&self, result: ReadResult) -> String {
+        let mut object = Object::new();
+        let contents = result.contents.into_iter().map(|contents| self.contents(contents));
+        object.insert("contents".into(), contents.collect());
+        self.cacheable(object)
+    }
+
+    pub fn prompt_result(&self, result: PromptResult) -> String {
+        let mut object = Object::new();
+        insert_some(&mut object, "description", result.description.as_deref());
+        let messages = result.messages.into_iter().map(|message| {
+            let role = match message.role {
+                Role::User => "user",
+                Role::Assistant => "assistant",
+            };
+            json!({ "role": role, "content": self.content(message.content) })
+        });
+        object.insert("messages".into(), messages.collect());
+        if let Some(meta) = result.meta {
+            object.insert("_meta".into(), Value::Object(meta));
+        }
+        self.complete(object)
+    }
+
+    pub fn completion(&self, completion: Completion) -> String {
+        let more_than_fits = completion.values.len() > MAX_COMPLETION_VALUES;
+        let values: Vec<String> = completion.values.into_iter().take(MAX_COMPLETION_VALUES).collect();
+        let mut inner = Object::new();
+        inner.insert("values".into(), json!(values));
+        if let Some(total) = completion.total {
+            inner.insert("total".into(), total.into());
+        }
+        inner.insert("hasMore".into(), (completion.has_more || more_than_fits).into());
+        let mut object = Object::new();
+        object.insert("completion".into(), Value::Object(inner));
+        self.complete(object)
+    }
+
+    /// The modern answer "I need this from you first".
+    pub fn input_required(&self, questions: &[(String, Question)], request_state: Option<&str>) -> String {
+        let mut requests = Object::new();
+        for (key, question) in questions {
+            let (method, params) = self.question(question);
+            let mut request = Object::new();
+            request.insert("method".into(), method.into());
+            if let Some(params) = params {
+                request.insert("params".into(), params);
+            }
+            requests.insert(key.clone(), Value::Object(request));
+        }
+        let mut object = Object::new();
+        object.insert("inputRequests".into(), Value::Object(requests));
+        insert_some(&mut object, "requestState", request_state);
+        self.finish(object, "input_required")
+    }
+
+    /// The method and parameters under which this revision puts a question to the client.
+    pub fn question(&self, question: &Question) -> (&'static str, Option<Value>) {
+        match question {
+            Question::Form { message, schema } => {
+                let mut params = Object::new();
+                if self.since(Revision::V2025_11_25) {
+                    params.insert("mode".into(), "form".into());
+                }
+                params.insert("message".into(), message.clone().into());
+                params.insert("requestedSchema".into(), schema.clone());
+                ("elicitation/create", Some(Value::Object(params)))
+            }
+            Question::Page { message, url } => {
+                ("elicitation/create", Some(json!({ "mode": "url", "message": message, "url": url })))
+            }
+            Question::Sample(params) => ("sampling/createMessage", Some(Value::Object(params.clone()))),
+            Question::Roots => ("roots/list", self.modern().then(|| json!({}))),
+        }
+    }
+
+    /// The end of a `subscriptions/listen`.
+    pub fn listen_ended(&self, subscription: &Id) -> String {
+        let mut meta = Object::new();
+        meta.insert(SUBSCRIPTION_ID.into(), subscription.to_value());
+        let mut object = Object::new();
+        object.insert("_meta".into(), Value::Object(meta));
+        self.complete(object)
+    }
+
+    pub fn content(&self, content: Content) -> Value {
+        match content {
+            Content::Text(text) => text_block(text),
+            Content::Image { mime_type, data } => media("image", &mime_type, &data),
+            Content::Audio { mime_type, data } if self.since(Revision::V2025_03_26) => {
+                media("audio", &mime_type, &data)
+            }
+            Content::Audio { mime_type, data } => {
+                text_block(format!("[{} bytes of {mime_type}, which this protocol revision cannot carry]", data.len()))
+            }
+            Content::Link(link) => self.link(link),
+            Content::Embedded(contents) => json!({ "type": "resource", "resource": self.contents(contents) }),
+            Content::Raw(block) => self.raw_block(block),
+        }
+    }
+
+    fn link(&self, link: ResourceLink) -> Value {
+        if !self.since(Revision::V2025_06_18) {
+            return text_block(format!("{}: {}", link.name, link.uri));
+        }
+        let mut object = Object::new();
+        object.insert("type".into(), "resource_link".into());
+        object.insert("uri".into(), link.uri.into());
+        object.insert("name".into(), link.name.into());
+        insert_some(&mut object, "mimeType", link.mime_type.as_deref());
+        self.add_more(&mut object, &link.more);
+        Value::Object(object)
+    }
+
+    /// A block the plugin wrote itself: kinds the revision lacks become text, members it lacks go.
+    fn raw_block(&self, block: Object) -> Value {
+        let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+        let known = match kind {
+            "text" | "image" | "resource" => true,
+            "audio" => self.since(Revision::V2025_03_26),
+            "resource_link" => self.since(Revision::V2025_06_18),
+            _ => self.modern(),
+        };
+        if !known {
+            let text = block.get("uri").and_then(Value::as_str).unwrap_or(kind);
+            return text_block(format!("[{text}: a block that this protocol revision cannot carry]"));
+        }
+        let mut object = Object::new();
+        self.add_more(&mut object, &block);
+        Value::Object(object)
+    }
+
+    fn contents(&self, contents: ResourceContents) -> Value {
+        let mut object = Object::new();
+        object.insert("uri".into(), contents.uri.into());
+        insert_some(&mut object, "mimeType", contents.mime_type.as_deref());
+        match contents.body {
+            Body::Text(text) => object.insert("text".into(), text.into()),
+            Body::Bytes(bytes) => object.insert("blob".into(), STANDARD.encode(bytes).into()),
+        };
+        self.add_more(&mut object, &contents.more);
+        Value::Object(object)
+    }
+
+    /// Merges what the plugin gave as JSON, less what the revision does not have.
+    fn add_more(&self, object: &mut Object, more: &Object) {
+        for (key, value) in more {
+            let since = match key.as_str() {
+                "title" | "_meta" => Revision::V2025_06_18,
+                "icons" => Revision::V2025_11_25,
+                _ => Revision::V2024_11_05,
+            };
+            if object.contains_key(key) || !self.since(since) {
+                continue;
+            }
+            let mut value = value.clone();
+            if key == "annotations"
+                && !self.since(Revision::V2025_06_18)
+                && let Some(annotations) = value.as_object_mut()
+            {
+                annotations.remove("lastModified");
+            }
+            object.insert(key.clone(), value);
+        }
+    }
+}
+
+/// MCP's limit on the suggestions of one completion.
+const MAX_COMPLETION_VALUES: usize = 100;
+
+fn text_block(text: String) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+fn media(kind: &str, mime_type: &str, data: &[u8]) -> Value {
+    json!({ "type": kind, "data": STANDARD.encode(data), "mimeType": mime_type })
+}
+
+fn insert_some(object: &mut Object, key: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        object.insert(key.into(), value.into());
+    }
+}
+
+/// Schemas were parsed when their plugin was loaded, so the fallback is never seen.
+fn parsed(raw: &str) -> Value {
+    serde_json::from_str(raw).unwrap_or_else(|_| json!({ "type": "object" }))
+}

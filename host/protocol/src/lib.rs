@@ -1,0 +1,25 @@
+//! The Model Context Protocol as data: messages, revisions, parameters, results and their encodings.
+//!
+//! This crate is not a server: it does no I/O, knows no async runtime and no WebAssembly. Parsing never panics and never
+//! fails a whole connection; every failure is a value that says which JSON-RPC error it becomes.
+
+#![forbid(unsafe_code)]
+
+pub mod capability;
+pub mod encode;
+pub mod error;
+pub mod header;
+pub mod level;
+pub mod message;
+pub mod meta;
+pub mod model;
+pub mod params;
+pub mod revision;
+
+pub use error::RpcError;
+pub use level::Level;
+pub use message::{Frame, Id, Malformed, Message, Notification, Request, Response};
+pub use revision::{Era, Revision};
+
+/// A JSON object, in the order its author gave it.
+pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -1,0 +1,312 @@
+//! One frame of JSON-RPC 2.0: bytes in, message out, and back.
+//!
+//! Parameters and results stay raw JSON until the method is known. A frame that cannot be read becomes [`Malformed`],
+//! which carries the error to answer and the id, if one could be read.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::{RpcError, revision::Revision};
+
+/// A request id: a string or an integer, echoed exactly as it came.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Id {
+    /// The digits as written, so that no integer is too large.
+    Integer(Box<str>),
+    String(Box<str>),
+}
+
+impl Id {
+    pub fn number(value: i64) -> Self {
+        Self::Integer(value.to_string().into())
+    }
+
+    pub fn string(value: &str) -> Self {
+        Self::String(value.into())
+    }
+
+    /// Reads an id or progress token; `None` for anything else than a string or an integer.
+    pub fn from_raw(raw: &str) -> Option<Self> {
+        if raw.starts_with('"') {
+            return serde_json::from_str::<String>(raw).ok().map(|text| Self::String(text.into()));
+        }
+        let digits = raw.strip_prefix('-').unwrap_or(raw);
+        let integer = !digits.is_empty() && digits.len() <= 40 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        integer.then(|| Self::Integer(raw.into()))
+    }
+
+    pub fn to_json(&self) -> String {
+        match self {
+            Self::Integer(digits) => digits.to_string(),
+            Self::String(text) => Value::String(text.to_string()).to_string(),
+        }
+    }
+
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Integer(digits) => serde_json::from_str(digits).unwrap_or(Value::Null),
+            Self::String(text) => Value::String(text.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_json())
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub id: Id,
+    pub method: String,
+    pub params: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Notification {
+    pub method: String,
+    pub params: Option<Box<RawValue>>,
+}
+
+/// The client's answer to a request of ours.
+#[derive(Debug, Clone)]
+pub struct Response {
+    pub id: Option<Id>,
+    pub outcome: Result<Box<RawValue>, RpcError>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Message {
+    Request(Request),
+    Notification(Notification),
+    Response(Response),
+}
+
+/// What one line or one POST body holds.
+#[derive(Debug)]
+pub enum Frame {
+    One(Message),
+    /// A JSON array, which only 2025-03-26 knows. Never empty.
+    Batch(Vec<Result<Message, Malformed>>),
+}
+
+/// A frame that is no message: the error to answer, and to whom.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Malformed {
+    pub id: Option<Id>,
+    pub error: RpcError,
+}
+
+impl Frame {
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let text = std::str::from_utf8(bytes).map_err(|_| Malformed::parse("the frame is not UTF-8"))?;
+        if !text.trim_start_matches(JSON_SPACE).starts_with('[') {
+            return Message::parse(text).map(Self::One);
+        }
+        let items: Vec<&RawValue> =
+            serde_json::from_str(text).map_err(|error| Malformed::parse(format!("not JSON: {error}")))?;
+        if items.is_empty() {
+            return Err(Malformed::request(None, "an empty batch"));
+        }
+        Ok(Self::Batch(items.into_iter().map(|item| Message::parse(item.get())).collect()))
+    }
+}
+
+const JSON_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+
+impl Message {
+    fn parse(text: &str) -> Result<Self, Malformed> {
+        let envelope: Envelope = serde_json::from_str(text).map_err(|error| {
+            if error.is_data() && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
+                Malformed::request(None, format!("not a JSON-RPC message: {error}"))
+            } else {
+                Malformed::parse(format!("not JSON: {error}"))
+            }
+        })?;
+        let id = match envelope.id {
+            None => None,
+            Some(raw) => match Id::from_raw(raw.get()) {
+                Some(id) => Some(id),
+                // JSON-RPC itself lets an error response carry a null id.
+                None if raw.get() == "null" && envelope.method.is_none() => None,
+                None => return Err(Malformed::request(None, "a request id is a string or an integer")),
+            },
+        };
+        if envelope.jsonrpc.as_deref() != Some("2.0") {
+            return Err(Malformed::request(id, "`jsonrpc` must be \"2.0\""));
+        }
+        let is_structured = |raw: &RawValue| raw.get().starts_with('{');
+        if envelope.method.is_some() && envelope.params.is_some_and(|params| !is_structured(params)) {
+            return match id {
+                Some(id) => {
+                    Err(Malformed { id: Some(id), error: RpcError::invalid_params("`params` must be an object") })
+                }
+                None => Err(Malformed::request(None, "`params` must be an object")),
+            };
+        }
+        match (envelope.method, envelope.result, envelope.error) {
+            (Some(method), None, None) => {
+                let params = envelope.params.map(ToOwned::to_owned);
+                Ok(match id {
+                    Some(id) => Self::Request(Request { id, method, params }),
+                    None => Self::Notification(Notification { method, params }),
+                })
+            }
+            (None, Some(result), None) => Ok(Self::Response(Response { id, outcome: Ok(result.to_owned()) })),
+            (None, None, Some(error)) => match serde_json::from_str::<ErrorObject>(error.get()) {
+                Ok(error) => {
+                    let error = RpcError { code: error.code, message: error.message, data: error.data };
+                    Ok(Self::Response(Response { id, outcome: Err(error) }))
+                }
+                Err(_) => Err(Malformed::request(id, "`error` must have a code and a message")),
+            },
+            _ => Err(Malformed::request(id, "a message has exactly one of `method`, `result` and `error`")),
+        }
+    }
+}
+
+impl Malformed {
+    fn parse(message: impl Into<String>) -> Self {
+        Self { id: None, error: RpcError::parse(message) }
+    }
+
+    fn request(id: Option<Id>, message: impl Into<String>) -> Self {
+        Self { id, error: RpcError::invalid_request(message) }
+    }
+}
+
+/// Derived, so that a key given twice is an error rather than a choice.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    jsonrpc: Option<String>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ErrorObject {
+    code: i32,
+    message: String,
+    data: Option<Value>,
+}
+
+/// Tells `"id": null` from no id at all.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// The text of a response with a result that is already encoded.
+pub fn result_text(id: &Id, result: &str) -> String {
+    let id = id.to_json();
+    let mut text = String::with_capacity(result.len() + id.len() + 36);
+    text.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
+    text.push_str(&id);
+    text.push_str(",\"result\":");
+    text.push_str(result);
+    text.push('}');
+    text
+}
+
+/// The text of an error response. Without an id the member is left out, as the revisions since 2025-11-25 want it.
+pub fn error_text(id: Option<&Id>, error: &RpcError, revision: Revision) -> String {
+    let error = error.to_value(revision);
+    match id {
+        Some(id) => format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{error}}}", id.to_json()),
+        None => format!("{{\"jsonrpc\":\"2.0\",\"error\":{error}}}"),
+    }
+}
+
+/// The text of a notification; without parameters the member is left out.
+pub fn notification_text(method: &str, params: Option<&Value>) -> String {
+    match params {
+        Some(params) => format!("{{\"jsonrpc\":\"2.0\",\"method\":{},\"params\":{params}}}", Value::from(method)),
+        None => format!("{{\"jsonrpc\":\"2.0\",\"method\":{}}}", Value::from(method)),
+    }
+}
+
+/// The text of a request from server to client (legacy revisions only).
+pub fn request_text(id: &Id, method: &str, params: Option<&Value>) -> String {
+    let (id, method) = (id.to_json(), Value::from(method));
+    match params {
+        Some(params) => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}"),
+        None => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method}}}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
+
+    fn kind(text: &str) -> String {
+        match Frame::parse(text.as_bytes()) {
+            Ok(Frame::One(Message::Request(request))) => format!("request {} {}", request.id, request.method),
+            Ok(Frame::One(Message::Notification(notification))) => format!("notification {}", notification.method),
+            Ok(Frame::One(Message::Response(response))) => match (response.id, response.outcome) {
+                (id, Ok(result)) => format!("result {} {result}", id.map(|id| id.to_string()).unwrap_or_default()),
+                (_, Err(error)) => format!("error {}", error.code),
+            },
+            Ok(Frame::Batch(items)) => format!("batch {}", items.len()),
+            Err(malformed) => match malformed.id {
+                Some(id) => format!("malformed {} {id}", malformed.error.code),
+                None => format!("malformed {}", malformed.error.code),
+            },
+        }
+    }
+
+    #[test]
+    fn frames() {
+        let long = format!(r#"{{"jsonrpc":"2.0","id":{},"method":"a"}}"#, "9".repeat(30));
+        let deep = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{"x":{}{}}}}}"#,
+            "[".repeat(5000),
+            "]".repeat(5000)
+        );
+        let table: Vec<(&str, String)> = vec![
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "request 1 ping".into()),
+            (r#"{"jsonrpc":"2.0","id":"1","method":"ping"}"#, "request \"1\" ping".into()),
+            (r#"{"jsonrpc":"2.0","id":-7,"method":"ping","params":{}}"#, "request -7 ping".into()),
+            (&long, format!("request {} a", "9".repeat(30))),
+            (&deep, "request 1 a".into()),
+            (
+                r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+                "notification notifications/initialized".into(),
+            ),
+            (r#"{"jsonrpc":"2.0","id":3,"result":{}}"#, "result 3 {}".into()),
+            (r#"{"jsonrpc":"2.0","id":3,"error":{"code":-1,"message":"no"}}"#, "error -1".into()),
+            (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}"#, "error -1".into()),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},7]"#, "batch 2".into()),
+            ("[]", format!("malformed {INVALID_REQUEST}")),
+            ("", format!("malformed {PARSE_ERROR}")),
+            ("{", format!("malformed {PARSE_ERROR}")),
+            ("7", format!("malformed {INVALID_REQUEST}")),
+            ("\"x\"", format!("malformed {INVALID_REQUEST}")),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"a"} x"#, format!("malformed {PARSE_ERROR}")),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, format!("malformed {INVALID_REQUEST}")),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#, format!("malformed {INVALID_REQUEST}")),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#, format!("malformed {INVALID_REQUEST}")),
+            (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#, format!("malformed {INVALID_REQUEST}")),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#, format!("malformed {INVALID_REQUEST}")),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#, format!("malformed {INVALID_REQUEST} 1")),
+            (r#"{"id":1,"method":"a"}"#, format!("malformed {INVALID_REQUEST} 1")),
+            (r#"{"jsonrpc":"2.0","id":1}"#, format!("malformed {INVALID_REQUEST} 1")),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#, format!("malformed {INVALID_REQUEST} 1")),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[1]}"#, format!("malformed {INVALID_PARAMS} 1")),
+            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, format!("malformed {INVALID_REQUEST}")),
+        ];
+        for (text, expected) in table {
+            assert_eq!(kind(text), expected, "{}", &text[..text.len().min(120)]);
+        }
+        assert_eq!(Frame::parse(b"\xff\xfe").unwrap_err().error.code, PARSE_ERROR);
+    }
+}
