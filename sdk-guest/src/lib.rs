@@ -1,1 +1,78 @@
+//! Write [wharf](https://modelcontextprotocol.io) plugins in Rust.
+//!
+//! A plugin is a type with functions. Mark them, and the component exports them:
+//!
+//! ```ignore
+//! use wharf_sdk::prelude::*;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Greet {
+//!     /// Whom to greet.
+//!     name: String,
+//! }
+//!
+//! struct Hello;
+//!
+//! #[tools]
+//! impl Hello {
+//!     /// Greets a person.
+//!     fn greet(args: Greet) -> Result<String> {
+//!         Ok(format!("Hello, {}!", args.name))
+//!     }
+//! }
+//! ```
+//!
+//! Build with `cargo build --target wasm32-wasip2 --release` as a `cdylib`.
+//!
+//! What the attributes expand to is a plain implementation of the traits [`Tools`], [`Resources`], [`Prompts`] and
+//! [`Completions`] and one line that exports it. A plugin whose list varies implements the trait itself and writes that
+//! line: `wharf_sdk::export_tools!(Hello with_types_in wharf_sdk::bindings::tools);`
 
+#[doc(hidden)]
+pub mod bindings;
+mod call;
+mod error;
+mod form;
+mod output;
+mod schema;
+
+pub use bindings::{
+    base::wharf::plugin::{
+        host::{self, Directory, Kind, Level},
+        types::{
+            Abilities, Answer, Body, Content, Context, Failure, Form, Media, Page, Question, ResourceContents, ResourceLink,
+            Role, Root, Round,
+        },
+    },
+    completions::exports::wharf::plugin::completions::{Completion, Guest as Completions, Target},
+    prompts::exports::wharf::plugin::prompts::{
+        Guest as Prompts, Message, Prompt, PromptArgument, PromptOutcome, PromptResult,
+    },
+    resources::exports::wharf::plugin::resources::{
+        Guest as Resources, ReadOutcome, ResourceEntry, ResourceTemplate,
+    },
+    tools::exports::wharf::plugin::tools::{
+        Guest as Tools, Hints, TaskSupport, Tool, ToolDetails, ToolOutcome, ToolResult,
+    },
+};
+pub use call::Call;
+pub use error::{Error, Result};
+pub use form::{FormAnswer, form, page};
+pub use output::{IntoPrompt, IntoRead, IntoTool, Json, audio, image, link, resource_text, structured};
+pub use schema::{arguments_schema, output_schema};
+pub use wharf_sdk_macros::{prompts, resources, tools};
+
+/// Everything a small plugin needs.
+pub mod prelude {
+    pub use crate::{Call, Content, Error, Json, Result, form, host, prompts, resources, tools};
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
+}
+
+#[doc(hidden)]
+pub mod macro_support;
+
+// So that an author's crate needs no dependency of its own for the derives.
+pub use schemars;
+pub use serde;
+pub use serde_json;

@@ -1,1 +1,26 @@
+//! Runs wharf plugins: compiles components, and makes each call in one store, under one scope and one deadline.
+//!
+//! This crate knows tools, resources, prompts and completions as the plugin contract defines them; it knows nothing of
+//! JSON-RPC, clients or files on disk other than its own cache. What a call may touch arrives as a [`Scope`]; what it
+//! did arrives back as a [`Report`].
+//!
+//! The invariant everything here serves: nothing a guest does outlives its call, and nothing of one call is visible to
+//! another.
 
+mod bindings;
+mod cache;
+mod call;
+mod engine;
+mod limits;
+mod load;
+mod output;
+mod runtime;
+mod scope;
+mod store;
+
+pub use bindings::model;
+pub use cache::Cache;
+pub use call::{CallError, Listing, Operation, Outcome, Report};
+pub use engine::{EngineError, Sandbox, SandboxConfig};
+pub use load::{Code, Exports, LoadError, MAX_COMPONENT_BYTES, Plugin, PluginSpec};
+pub use scope::{Denial, Directory, Events, Limits, Scope, Silence};

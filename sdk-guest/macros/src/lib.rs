@@ -1,1 +1,68 @@
+//! The attribute macros of `wharf-sdk`: `#[tools]`, `#[resources]` and `#[prompts]` on an impl block.
+//!
+//! Each expands to the block itself, an implementation of the trait of the same name, and the line that exports it.
+//! Nothing more: what runs at call time is in `wharf_sdk::macro_support`.
 
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{ItemImpl, parse_macro_input};
+
+mod function;
+mod prompts;
+mod resources;
+mod tools;
+
+/// Every function of the block becomes a tool: its name, its doc comment as the description, its argument type's schema.
+///
+/// `fn name([call: &Call,] [args: Args]) -> R`, with `Args: Deserialize + JsonSchema` and `R: IntoTool`.
+/// `#[tool(name = "…", title = "…", read_only, destructive = false, idempotent, open_world = false)]` says more.
+#[proc_macro_attribute]
+pub fn tools(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand(attribute, parse_macro_input!(item as ItemImpl), tools::expand)
+}
+
+/// Every function of the block reads a resource.
+///
+/// `#[resource(uri = "note:///today", …)] fn name([call: &Call]) -> R`, or
+/// `#[resource(template = "note:///{day}", …)] fn name([call: &Call,] day: String) -> R`, with `R: IntoRead`. More members: `name`,
+/// `mime_type`.
+#[proc_macro_attribute]
+pub fn resources(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand(attribute, parse_macro_input!(item as ItemImpl), resources::expand)
+}
+
+/// Every function of the block becomes a prompt; its parameters are the prompt's arguments.
+///
+/// `fn name([call: &Call,] topic: String, tone: Option<String>) -> R`, with `R: IntoPrompt`. Doc comments on the parameters
+/// describe them.
+#[proc_macro_attribute]
+pub fn prompts(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand(attribute, parse_macro_input!(item as ItemImpl), prompts::expand)
+}
+
+fn expand(
+    attribute: TokenStream,
+    mut block: ItemImpl,
+    inner: fn(&mut ItemImpl) -> syn::Result<proc_macro2::TokenStream>,
+) -> TokenStream {
+    let checked = if !attribute.is_empty() {
+        Err(syn::Error::new_spanned(
+            proc_macro2::TokenStream::from(attribute),
+            "this attribute takes no arguments; options stand on each function",
+        ))
+    } else if let Some((_, path, _)) = &block.trait_ {
+        Err(syn::Error::new_spanned(
+            path,
+            "put this attribute on a plain `impl Type { … }` block; a block that implements the trait needs no attribute",
+        ))
+    } else {
+        inner(&mut block)
+    };
+    match checked {
+        Ok(generated) => quote! { #block #generated }.into(),
+        Err(error) => {
+            let error = error.to_compile_error();
+            quote! { #block #error }.into()
+        }
+    }
+}

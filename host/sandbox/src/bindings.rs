@@ -1,0 +1,37 @@
+//! What wasmtime makes of the contract in `wit/`.
+
+mod generated {
+    #![allow(clippy::all, clippy::pedantic, missing_docs, reason = "generated code")]
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "full-plugin",
+        imports: { default: trappable },
+        exports: { default: async },
+        additional_derives: [PartialEq],
+    });
+}
+
+/// The contract's interfaces, for use inside this crate.
+pub(crate) use generated::{
+    exports::wharf::plugin::{completions, prompts, resources, tools},
+    wharf::plugin::{host, types},
+};
+
+/// The contract's types under one roof.
+pub mod model {
+    pub use super::generated::{
+        exports::wharf::plugin::{
+            completions::{Completion, Target},
+            prompts::{Message, Prompt, PromptArgument, PromptOutcome, PromptResult},
+            resources::{ReadOutcome, ResourceEntry, ResourceTemplate},
+            tools::{Hints, TaskSupport, Tool, ToolDetails, ToolOutcome, ToolResult},
+        },
+        wharf::plugin::{
+            host::{Kind, Level},
+            types::{
+                Abilities, Answer, Body, Content, Context, Failure, Form, Media, Page, Question, ResourceContents,
+                ResourceLink, Role, Root, Round,
+            },
+        },
+    };
+}

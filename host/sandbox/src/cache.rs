@@ -1,0 +1,205 @@
+//! Keeps compiled code on disk, and trusts nothing it finds there.
+//!
+//! An artifact is native code: whoever can write here can run anything. So the directory is wharf's own, closed to
+//! others, reached through no symbolic link; and each file starts with the SHA-256 of the rest, which is checked in
+//! memory before a byte of it is used. What does not match is deleted and compiled again. No failure here is ever
+//! more than a warning and a compile.
+
+use std::{
+    hash::{Hash, Hasher},
+    io::{Read, Write},
+    path::Path,
+};
+
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, DirBuilder, DirBuilderExt, MetadataExt, OpenOptions, OpenOptionsExt, PermissionsExt},
+};
+use rustix::process::geteuid;
+use sha2::{Digest, Sha256};
+use wasmtime::Engine;
+
+const MAGIC: &[u8; 16] = b"wharf artifact 1";
+const HEADER_BYTES: usize = MAGIC.len() + 32;
+const SUFFIX: &str = ".artifact";
+/// The directory's size above which the oldest artifacts go.
+const MAX_BYTES: u64 = 2 << 30;
+
+pub struct Cache {
+    directory: Dir,
+}
+
+impl Cache {
+    /// Opens or makes the directory. Its parent must exist or be makeable.
+    pub fn open(path: &Path) -> std::io::Result<Self> {
+        let unusable = |why: &str| std::io::Error::other(format!("{}: {why}", path.display()));
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(unusable("not a directory to keep files in"));
+        };
+        let parent = match Dir::open_ambient_dir(parent, ambient_authority()) {
+            Ok(parent) => parent,
+            Err(_) => {
+                Dir::create_ambient_dir_all(parent, ambient_authority())
+                    .and_then(|()| Dir::open_ambient_dir(parent, ambient_authority()))
+                    .map_err(|error| unusable(&error.to_string()))?
+            }
+        };
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
+        match parent.create_dir_with(name, &private) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(unusable(&error.to_string())),
+            _ => {}
+        }
+        let metadata = parent.symlink_metadata(name)?;
+        if !metadata.is_dir() {
+            return Err(unusable("not a directory, or a symbolic link; remove it"));
+        }
+        if metadata.uid() != geteuid().as_raw() {
+            return Err(unusable("belongs to another user; it holds native code, so only your own will do"));
+        }
+        if metadata.permissions().mode() & 0o077 != 0 {
+            return Err(unusable("others have access; run chmod 700 on it"));
+        }
+        let directory = parent.open_dir(name)?;
+        let opened = directory.dir_metadata()?;
+        if (opened.dev(), opened.ino()) != (metadata.dev(), metadata.ino()) {
+            return Err(unusable("changed while it was opened"));
+        }
+        let cache = Self { directory };
+        cache.tidy();
+        Ok(cache)
+    }
+
+    /// The artifact for a component, if there is one and it is whole.
+    pub(crate) fn get(&self, key: &str) -> Option<Vec<u8>> {
+        let name = format!("{key}{SUFFIX}");
+        let mut bytes = Vec::new();
+        // No file is followed out of the directory, since it is opened beneath it.
+        self.directory.open(&name).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
+        match checked(&bytes) {
+            Some(body) => Some(body.to_vec()),
+            None => {
+                tracing::warn!("a cached artifact is damaged; compiling anew");
+                // If it stays, it will be refused again.
+                self.directory.remove_file(&name).ok();
+                None
+            }
+        }
+    }
+
+    /// Keeps an artifact. It appears under its name only when it is complete.
+    pub(crate) fn put(&self, key: &str, artifact: &[u8]) {
+        let temporary = format!("{key}.{}.partial", std::process::id());
+        let written = self.write(&temporary, artifact).and_then(|()| {
+            self.directory.rename(&temporary, &self.directory, format!("{key}{SUFFIX}"))
+        });
+        if let Err(error) = written {
+            tracing::warn!("the compiled code is not cached, so the next start compiles again: {error}");
+            self.directory.remove_file(&temporary).ok();
+        }
+    }
+
+    fn write(&self, name: &str, artifact: &[u8]) -> std::io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = self.directory.open_with(name, &options)?;
+        file.write_all(MAGIC)?;
+        file.write_all(&Sha256::digest(artifact))?;
+        file.write_all(artifact)
+    }
+
+    /// Removes what a killed process left half written, and the oldest artifacts if there are too many.
+    fn tidy(&self) {
+        let Ok(entries) = self.directory.entries() else { return };
+        let mut artifacts = Vec::new();
+        for entry in entries.flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            let age = metadata.modified().ok().and_then(|at| at.into_std().elapsed().ok()).unwrap_or_default();
+            let name = entry.file_name();
+            let partial = name.to_string_lossy().ends_with(".partial");
+            if partial && age.as_secs() > 3600 {
+                self.directory.remove_file(&name).ok();
+            } else if !partial {
+                artifacts.push((age, metadata.len(), name));
+            }
+        }
+        artifacts.sort();
+        let mut kept = 0;
+        for (_, bytes, name) in artifacts {
+            kept += bytes;
+            if kept > MAX_BYTES {
+                self.directory.remove_file(&name).ok();
+            }
+        }
+    }
+}
+
+fn checked(bytes: &[u8]) -> Option<&[u8]> {
+    let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
+    let (magic, digest) = header.split_at_checked(MAGIC.len())?;
+    (magic == MAGIC && Sha256::digest(body).as_slice() == digest).then_some(body)
+}
+
+/// The name of the artifact that `engine` makes of a component: any other engine's has another.
+pub(crate) fn key(engine: &Engine, component: &[u8; 32]) -> String {
+    struct Sha(Sha256);
+    impl Hasher for Sha {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut sha = Sha(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut sha);
+    let engine = sha.0.finalize();
+    format!("{}-{}", hex(component), hex(engine.get(..8).unwrap_or_default()))
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache() -> (std::path::PathBuf, Cache) {
+        let path = std::env::temp_dir().join(format!("wharf-cache-{}-{:?}", std::process::id(), std::thread::current().id()));
+        (path.clone(), Cache::open(&path).unwrap())
+    }
+
+    #[test]
+    fn one_flipped_bit_is_noticed() {
+        let (path, cache) = cache();
+        cache.put("key", b"native code");
+        assert_eq!(cache.get("key").unwrap(), b"native code");
+        let file = path.join("key.artifact");
+        let whole = std::fs::read(&file).unwrap();
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            std::fs::write(&file, &bytes).unwrap();
+            assert!(cache.get("key").is_none(), "byte {at}");
+            assert!(!file.exists(), "byte {at}");
+        }
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn foreign_directories_are_refused() {
+        let base = std::env::temp_dir().join(format!("wharf-cache-links-{}", std::process::id()));
+        std::fs::create_dir_all(&base).unwrap();
+        std::os::unix::fs::symlink("/nowhere", base.join("dangling")).unwrap();
+        std::fs::create_dir(base.join("open")).unwrap();
+        std::fs::set_permissions(base.join("open"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(base.join("open"), base.join("link")).unwrap();
+        std::fs::write(base.join("file"), b"").unwrap();
+        for name in ["dangling", "open", "link", "file"] {
+            assert!(Cache::open(&base.join(name)).is_err(), "{name}");
+        }
+        std::fs::remove_dir_all(base).unwrap();
+    }
+}

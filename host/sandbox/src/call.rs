@@ -1,0 +1,285 @@
+//! One call: one store, one deadline. Instantiates the component, runs one operation, and drops everything.
+
+use std::{
+    sync::{Arc, atomic::{AtomicBool, Ordering}},
+    time::{Duration, Instant},
+};
+
+use wasmtime::{Store, Trap, UpdateDeadline, component::Instance};
+use wasmtime_wasi::I32Exit;
+
+use crate::{
+    bindings::{
+        completions::{Completion, Target},
+        prompts::{Prompt, PromptOutcome},
+        resources::{ReadOutcome, ResourceEntry, ResourceTemplate},
+        tools::{Tool, ToolOutcome},
+        types::{Body, Content, Context, Failure, ResourceContents},
+    },
+    limits::Refused,
+    load::{CodeInner, LoadError, Plugin, one_line},
+    runtime::Stopped,
+    scope::{Denial, Events, Limits, Scope},
+    store::{State, Traces},
+};
+
+/// How long a plugin may take to say what it offers.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+/// What crosses to the host besides the result itself: names, lengths, the sizes of records in lists.
+const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
+
+/// Something to have a plugin do.
+#[derive(Debug)]
+pub enum Operation {
+    /// Say everything you offer.
+    List,
+    CallTool { name: String, args: String, context: Context },
+    ReadResource { uri: String, context: Context },
+    GetPrompt { name: String, args: Vec<(String, String)>, context: Context },
+    Complete { target: Target, argument: String, value: String, others: Vec<(String, String)> },
+}
+
+/// What came of it, in the kind that was asked for.
+#[derive(Debug)]
+pub enum Outcome {
+    Listing(Listing),
+    Tool(ToolOutcome),
+    Read(ReadOutcome),
+    Prompt(PromptOutcome),
+    Completion(Completion),
+}
+
+/// Everything a plugin offers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Listing {
+    pub tools: Vec<Tool>,
+    pub resources: Vec<ResourceEntry>,
+    pub templates: Vec<ResourceTemplate>,
+    pub prompts: Vec<Prompt>,
+}
+
+/// Why a call has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The plugin says so itself.
+    #[error("{}", .0.message)]
+    Failed(Failure),
+    #[error("it ran longer than its limit of {} ms", .0.as_millis())]
+    Timeout(Duration),
+    #[error("it needs more than its limit of {} MiB of memory", .0 >> 20)]
+    Memory(usize),
+    #[error("the memory of all running calls together is used up")]
+    TotalMemory,
+    #[error("its result is larger than its limit of {} KiB", .0 >> 10)]
+    Output(usize),
+    #[error("it has no `{0}` interface")]
+    NoInterface(&'static str),
+    #[error("it ended its process with code {0} instead of answering")]
+    Exit(i32),
+    /// `detail`: the chain with the WebAssembly backtrace, for the operator.
+    #[error("it crashed: {message}")]
+    Trap { message: String, detail: String },
+    #[error("stopped")]
+    Stopped,
+}
+
+/// An outcome, and what else there is to know of the call.
+#[derive(Debug)]
+pub struct Report {
+    pub result: Result<Outcome, CallError>,
+    pub denials: Vec<Denial>,
+    /// The last of what the guest printed, unescaped.
+    pub printed: String,
+    pub took: Duration,
+}
+
+impl Plugin {
+    /// Runs one operation. `deadline`: when its caller stops waiting; the plugin's own limit may be sooner. Dropping the
+    /// future stops the call.
+    pub async fn call(
+        &self,
+        operation: Operation,
+        scope: &Scope,
+        events: Arc<dyn Events>,
+        deadline: Option<Instant>,
+    ) -> Report {
+        let limits = &self.0.spec.limits;
+        let own = if matches!(operation, Operation::List) { LIST_TIMEOUT } else { limits.timeout };
+        let timeout = deadline.map_or(own, |deadline| own.min(deadline.saturating_duration_since(Instant::now())));
+        let started = Instant::now();
+        let traces = Traces::default();
+        let overran = Arc::new(AtomicBool::new(false));
+        let sandbox = &self.0.code.0.sandbox;
+        let config = Arc::clone(&self.0.spec.config);
+        let state = State::new(scope, limits, sandbox.total_memory.clone(), config, events, traces.clone());
+        let call = self.clone().run(operation, state, Arc::clone(&overran));
+        let run = sandbox.runtime.run(call, &self.0.turns, overran);
+        let result = match tokio::time::timeout(timeout, run).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(Stopped(error))) if error.is_panic() => {
+                Err(CallError::Trap { message: "a defect of wharf itself".into(), detail: error.to_string() })
+            }
+            Ok(Err(Stopped(_))) => Err(CallError::Stopped),
+            Err(_) => Err(CallError::Timeout(timeout)),
+        };
+        let result = result.map_err(|error| explain(error, &traces, limits));
+        Report { result, denials: traces.denials(), printed: traces.printed.text(), took: started.elapsed() }
+    }
+
+    /// The call itself, from admission to outcome. Owns all it needs, so that it can move to another thread.
+    async fn run(self, operation: Operation, state: State, overran: Arc<AtomicBool>) -> Result<Outcome, CallError> {
+        let code = &self.0.code.0;
+        // Never closed, so waiting ends with a permit or with the deadline. The store is dropped before them.
+        let _turn = Arc::clone(&self.0.admission).acquire_owned().await;
+        let _slot = Arc::clone(&code.sandbox.slots).acquire_owned().await;
+        let mut store = new_store(&self, state, overran);
+        let instance = code.pre.instantiate_async(&mut store).await.map_err(|error| call_error(&error))?;
+        let outcome = perform(code, &mut store, &instance, operation).await?;
+        let limit = self.0.spec.limits.output_bytes;
+        if outcome_bytes(&outcome) > limit { Err(CallError::Output(limit)) } else { Ok(outcome) }
+    }
+}
+
+fn new_store(plugin: &Plugin, state: State, overran: Arc<AtomicBool>) -> Store<State> {
+    let mut store = Store::new(plugin.0.code.0.pre.engine(), state);
+    store.limiter(|state| &mut state.budget);
+    store.set_hostcall_fuel(plugin.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES));
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |_| {
+        overran.store(true, Ordering::Relaxed);
+        Ok(UpdateDeadline::Yield(1))
+    });
+    store
+}
+
+async fn perform(
+    code: &CodeInner,
+    store: &mut Store<State>,
+    instance: &Instance,
+    operation: Operation,
+) -> Result<Outcome, CallError> {
+    let trap = |error: wasmtime::Error| call_error(&error);
+    match operation {
+        Operation::List => list(code, store, instance).await.map(Outcome::Listing),
+        Operation::CallTool { name, args, context } => {
+            let tools = code.tools.as_ref().ok_or(CallError::NoInterface("tools"))?;
+            let tools = tools.load(&mut *store, instance).map_err(trap)?;
+            let outcome = tools.call_call_tool(&mut *store, &name, &args, &context).await.map_err(trap)?;
+            outcome.map(Outcome::Tool).map_err(CallError::Failed)
+        }
+        Operation::ReadResource { uri, context } => {
+            let resources = code.resources.as_ref().ok_or(CallError::NoInterface("resources"))?;
+            let resources = resources.load(&mut *store, instance).map_err(trap)?;
+            let outcome = resources.call_read_resource(&mut *store, &uri, &context).await.map_err(trap)?;
+            outcome.map(Outcome::Read).map_err(CallError::Failed)
+        }
+        Operation::GetPrompt { name, args, context } => {
+            let prompts = code.prompts.as_ref().ok_or(CallError::NoInterface("prompts"))?;
+            let prompts = prompts.load(&mut *store, instance).map_err(trap)?;
+            let outcome = prompts.call_get_prompt(&mut *store, &name, &args, &context).await.map_err(trap)?;
+            outcome.map(Outcome::Prompt).map_err(CallError::Failed)
+        }
+        Operation::Complete { target, argument, value, others } => {
+            let completions = code.completions.as_ref().ok_or(CallError::NoInterface("completions"))?;
+            let completions = completions.load(&mut *store, instance).map_err(trap)?;
+            let outcome =
+                completions.call_complete(&mut *store, &target, &argument, &value, &others).await.map_err(trap)?;
+            outcome.map(Outcome::Completion).map_err(CallError::Failed)
+        }
+    }
+}
+
+async fn list(code: &CodeInner, store: &mut Store<State>, instance: &Instance) -> Result<Listing, CallError> {
+    let trap = |error: wasmtime::Error| call_error(&error);
+    let wrong = |interface: &str, error: &wasmtime::Error| CallError::Trap {
+        message: LoadError::WrongType(format!("wharf:plugin/{interface}")).to_string(),
+        detail: one_line(error),
+    };
+    let mut listing = Listing::default();
+    if let Some(tools) = &code.tools {
+        let tools = tools.load(&mut *store, instance).map_err(|error| wrong("tools", &error))?;
+        listing.tools = tools.call_list_tools(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
+    }
+    if let Some(resources) = &code.resources {
+        let resources = resources.load(&mut *store, instance).map_err(|error| wrong("resources", &error))?;
+        listing.resources = resources.call_list_resources(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
+        listing.templates = resources.call_list_templates(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
+    }
+    if let Some(prompts) = &code.prompts {
+        let prompts = prompts.load(&mut *store, instance).map_err(|error| wrong("prompts", &error))?;
+        listing.prompts = prompts.call_list_prompts(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
+    }
+    if let Some(completions) = &code.completions {
+        completions.load(&mut *store, instance).map_err(|error| wrong("completions", &error))?;
+    }
+    Ok(listing)
+}
+
+/// What wasmtime's error means, as far as the error itself tells.
+fn call_error(error: &wasmtime::Error) -> CallError {
+    if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
+        return CallError::Exit(*code);
+    }
+    // wasmtime keeps the type of this error to itself.
+    if error.chain().any(|cause| cause.to_string().contains("fuel allocated for hostcalls has been exhausted")) {
+        return CallError::Output(0);
+    }
+    let message = match error.downcast_ref::<Trap>() {
+        Some(Trap::UnreachableCodeReached) => "it gave up (a panic, an abort or a failed assertion)".into(),
+        Some(Trap::StackOverflow) => "its stack overflowed".into(),
+        Some(trap) => trap.to_string().trim_start_matches("wasm trap: ").to_owned(),
+        None => error.root_cause().to_string(),
+    };
+    CallError::Trap { message, detail: format!("{error:?}") }
+}
+
+/// What the call's traces add: a crash after a refused growth is a memory error.
+fn explain(error: CallError, traces: &Traces, limits: &Limits) -> CallError {
+    match (error, traces.refused()) {
+        (CallError::Output(_), _) => CallError::Output(limits.output_bytes),
+        (CallError::Trap { .. } | CallError::Exit(_), Some(Refused::Own)) => CallError::Memory(limits.memory_bytes),
+        (CallError::Trap { .. } | CallError::Exit(_), Some(Refused::Total)) => CallError::TotalMemory,
+        (error, _) => error,
+    }
+}
+
+fn outcome_bytes(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Tool(ToolOutcome::Text(text) | ToolOutcome::Structured(text)) => text.len(),
+        Outcome::Tool(ToolOutcome::Done(result)) => {
+            let content: usize = result.content.iter().map(content_bytes).sum();
+            content + json_bytes(&result.structured) + json_bytes(&result.more)
+        }
+        Outcome::Read(ReadOutcome::Text(text)) | Outcome::Prompt(PromptOutcome::Text(text)) => text.len(),
+        Outcome::Read(ReadOutcome::Done(contents)) => contents.iter().map(contents_bytes).sum(),
+        Outcome::Prompt(PromptOutcome::Done(result)) => {
+            let messages: usize = result.messages.iter().map(|message| content_bytes(&message.content)).sum();
+            messages + json_bytes(&result.description) + json_bytes(&result.more)
+        }
+        Outcome::Completion(completion) => completion.values.iter().map(String::len).sum(),
+        // Questions have limits of their own, and lists were limited on their way in.
+        Outcome::Listing(_) => 0,
+        Outcome::Tool(ToolOutcome::Ask(_)) | Outcome::Read(ReadOutcome::Ask(_)) | Outcome::Prompt(PromptOutcome::Ask(_)) => 0,
+    }
+}
+
+fn content_bytes(content: &Content) -> usize {
+    match content {
+        Content::Text(text) | Content::Raw(text) => text.len(),
+        Content::Image(media) | Content::Audio(media) => media.data.len() + media.mime_type.len(),
+        Content::Link(link) => link.uri.len() + link.name.len() + json_bytes(&link.more),
+        Content::Embedded(contents) => contents_bytes(contents),
+    }
+}
+
+fn contents_bytes(contents: &ResourceContents) -> usize {
+    let body = match &contents.body {
+        Body::Text(text) => text.len(),
+        Body::Bytes(bytes) => bytes.len(),
+    };
+    body + contents.uri.len() + json_bytes(&contents.more)
+}
+
+fn json_bytes(json: &Option<String>) -> usize {
+    json.as_ref().map_or(0, String::len)
+}

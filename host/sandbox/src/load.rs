@@ -1,0 +1,293 @@
+//! From bytes to something callable: checks, compiles, links, and finds what the component exports.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+use wasmtime::component::{Component, InstancePre};
+
+use crate::{
+    bindings::{completions, prompts, resources, tools},
+    cache,
+    engine::{Floor, Sandbox},
+    runtime::Turns,
+    scope::Limits,
+    store::State,
+};
+
+/// The largest component accepted.
+pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
+
+const PACKAGE: &str = "wharf:plugin/";
+const VERSION: &str = "0.1.";
+
+/// Why bytes are no plugin. The text says what its author or operator can do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    #[error("not WebAssembly: the file does not start with `\\0asm`")]
+    NotWasm,
+    #[error(
+        "a core WebAssembly module, not a component; build it for the target wasm32-wasip2, or run `wasm-tools component new` on it"
+    )]
+    CoreModule,
+    #[error("precompiled native code is never loaded; give the .wasm file")]
+    Precompiled,
+    #[error("{0} bytes are more than the {MAX_COMPONENT_BYTES} a plugin may have")]
+    TooLarge(usize),
+    #[error(
+        "the component exports nothing wharf knows; a plugin exports at least one of wharf:plugin/tools, resources, prompts \
+         and completions, all at version 0.1"
+    )]
+    NoExport,
+    #[error("the component was built for {0}, and this wharf knows wharf:plugin 0.1; rebuild it with a matching SDK")]
+    UnknownVersion(String),
+    #[error("the component imports {0}, which wharf does not offer; it offers wharf:plugin/host and WASI 0.2")]
+    UnknownImport(String),
+    #[error("{0} does not have the type that wharf:plugin 0.1 gives it; rebuild the plugin with the published WIT")]
+    WrongType(String),
+    #[error("the component does not compile: {0}")]
+    Compile(String),
+    #[error("the plugin fails when asked what it offers: {0}")]
+    List(String),
+}
+
+/// Which interfaces a component exports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exports {
+    pub tools: bool,
+    pub resources: bool,
+    pub prompts: bool,
+    pub completions: bool,
+}
+
+/// Compiled code, ready to be instantiated. Cheap to clone; knows nothing of grants or limits.
+#[derive(Clone)]
+pub struct Code(pub(crate) Arc<CodeInner>);
+
+pub(crate) struct CodeInner {
+    pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) digest: [u8; 32],
+    pub(crate) pre: InstancePre<State>,
+    pub(crate) tools: Option<tools::GuestIndices>,
+    pub(crate) resources: Option<resources::GuestIndices>,
+    pub(crate) prompts: Option<prompts::GuestIndices>,
+    pub(crate) completions: Option<completions::GuestIndices>,
+    imports: Vec<String>,
+}
+
+/// What the host decides about a plugin, beside its code.
+#[derive(Debug, Clone)]
+pub struct PluginSpec {
+    pub id: String,
+    pub limits: Limits,
+    /// The plugin's own table from the operator's file, as JSON.
+    pub config: Arc<str>,
+}
+
+/// Code under an id, with its limits and its config.
+#[derive(Clone)]
+pub struct Plugin(pub(crate) Arc<PluginInner>);
+
+pub(crate) struct PluginInner {
+    pub(crate) code: Code,
+    pub(crate) spec: PluginSpec,
+    pub(crate) admission: Arc<Semaphore>,
+    pub(crate) turns: Turns,
+}
+
+impl Sandbox {
+    /// Compiles, or finds in the cache what was compiled before. Blocks for as long as that takes, so call it where
+    /// blocking is allowed.
+    pub fn compile(self: &Arc<Self>, bytes: &[u8]) -> Result<Code, LoadError> {
+        check_header(bytes)?;
+        let digest: [u8; 32] = Sha256::digest(bytes).into();
+        let key = cache::key(self.compiler(), &digest);
+        let cached = self.cache.as_ref().and_then(|cache| cache.get(&key));
+        let artifact = match cached {
+            Some(artifact) => artifact,
+            None => {
+                let artifact =
+                    self.compiler().precompile_component(bytes).map_err(|error| LoadError::Compile(one_line(&error)))?;
+                if let Some(cache) = &self.cache {
+                    cache.put(&key, &artifact);
+                }
+                artifact
+            }
+        };
+        let mut refused = None;
+        for floor in self.pooled.iter().chain([&self.on_demand]) {
+            match deserialize(floor, &artifact) {
+                Ok(component) => return self.link(floor, &component, digest),
+                // What exceeds a slot of the pool runs on demand.
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(LoadError::Compile(refused.map(|error| one_line(&error)).unwrap_or_default()))
+    }
+
+    /// Waits for the one place where components are compiled.
+    pub async fn compile_turn(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        // Never closed, so never an error.
+        self.compiling.acquire().await.ok()
+    }
+
+    fn link(self: &Arc<Self>, floor: &Floor, component: &Component, digest: [u8; 32]) -> Result<Code, LoadError> {
+        let ty = component.component_type();
+        let imports: Vec<String> = ty.imports(&floor.engine).map(|(name, _)| name.to_owned()).collect();
+        let exports: Vec<String> = ty.exports(&floor.engine).map(|(name, _)| name.to_owned()).collect();
+        if let Some(foreign) = imports.iter().chain(&exports).find(|name| is_foreign_version(name)) {
+            return Err(LoadError::UnknownVersion(foreign.clone()));
+        }
+        if let Some(unknown) = imports.iter().find(|name| !is_offered(name)) {
+            return Err(LoadError::UnknownImport(unknown.clone()));
+        }
+        let pre = floor.linker.instantiate_pre(component).map_err(|error| import_error(&error))?;
+        let has = |interface: &str| component.get_export_index(None, &format!("{PACKAGE}{interface}@{VERSION}0")).is_some();
+        let wrong = |interface: &str| LoadError::WrongType(format!("{PACKAGE}{interface}"));
+        let indices = CodeInner {
+            sandbox: Arc::clone(self),
+            digest,
+            tools: has("tools").then(|| tools::GuestIndices::new(&pre)).transpose().map_err(|_| wrong("tools"))?,
+            resources: has("resources")
+                .then(|| resources::GuestIndices::new(&pre))
+                .transpose()
+                .map_err(|_| wrong("resources"))?,
+            prompts: has("prompts").then(|| prompts::GuestIndices::new(&pre)).transpose().map_err(|_| wrong("prompts"))?,
+            completions: has("completions")
+                .then(|| completions::GuestIndices::new(&pre))
+                .transpose()
+                .map_err(|_| wrong("completions"))?,
+            pre,
+            imports,
+        };
+        let code = Code(Arc::new(indices));
+        if code.exports() == Exports::default() { Err(LoadError::NoExport) } else { Ok(code) }
+    }
+}
+
+impl Code {
+    /// SHA-256 of the component.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.0.digest
+    }
+
+    pub fn digest_hex(&self) -> String {
+        cache::hex(&self.0.digest)
+    }
+
+    pub fn exports(&self) -> Exports {
+        Exports {
+            tools: self.0.tools.is_some(),
+            resources: self.0.resources.is_some(),
+            prompts: self.0.prompts.is_some(),
+            completions: self.0.completions.is_some(),
+        }
+    }
+
+    /// The interfaces the component imports, as it names them.
+    pub fn imports(&self) -> &[String] {
+        &self.0.imports
+    }
+}
+
+impl Plugin {
+    pub fn new(code: Code, spec: PluginSpec) -> Self {
+        let admission = Arc::new(Semaphore::new(spec.limits.concurrency.max(1)));
+        let turns = code.0.sandbox.runtime.turns();
+        Self(Arc::new(PluginInner { code, spec, admission, turns }))
+    }
+
+    pub fn id(&self) -> &str {
+        &self.0.spec.id
+    }
+
+    pub fn code(&self) -> &Code {
+        &self.0.code
+    }
+
+    pub fn spec(&self) -> &PluginSpec {
+        &self.0.spec
+    }
+}
+
+fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
+    if bytes.len() > MAX_COMPONENT_BYTES {
+        return Err(LoadError::TooLarge(bytes.len()));
+    }
+    if wasmtime::Engine::detect_precompiled(bytes).is_some() {
+        return Err(LoadError::Precompiled);
+    }
+    match bytes.get(..8) {
+        Some(header) if header.starts_with(b"\0asm") => {
+            if header.get(6..8) == Some(&[0, 0]) { Err(LoadError::CoreModule) } else { Ok(()) }
+        }
+        _ => Err(LoadError::NotWasm),
+    }
+}
+
+#[expect(unsafe_code, reason = "deserialising is how wasmtime takes compiled code")]
+fn deserialize(floor: &Floor, artifact: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: the bytes come from `precompile_component` of this process, or from the cache, which hands out only what
+    // carries the digest of what wharf itself wrote into a directory closed to everybody else.
+    unsafe { Component::deserialize(&floor.engine, artifact) }
+}
+
+fn is_foreign_version(name: &str) -> bool {
+    name.strip_prefix(PACKAGE)
+        .is_some_and(|rest| !rest.split_once('@').is_some_and(|(_, version)| version.starts_with(VERSION)))
+}
+
+fn is_offered(name: &str) -> bool {
+    let wasi = name.starts_with("wasi:") && name.split_once('@').is_some_and(|(_, version)| version.starts_with("0.2."));
+    wasi || name.starts_with(PACKAGE)
+}
+
+/// wasmtime says which import is missing or mistyped in the first line of the chain.
+fn import_error(error: &wasmtime::Error) -> LoadError {
+    let text = one_line(error);
+    match text.split('`').nth(1) {
+        Some(name) if name.starts_with(PACKAGE) => LoadError::WrongType(name.to_owned()),
+        Some(name) => LoadError::UnknownImport(name.to_owned()),
+        None => LoadError::Compile(text),
+    }
+}
+
+pub(crate) fn one_line(error: &wasmtime::Error) -> String {
+    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers() {
+        for (bytes, expected) in [
+            (&b""[..], Err(LoadError::NotWasm)),
+            (b"#!/bin/sh\n", Err(LoadError::NotWasm)),
+            (b"\0asm", Err(LoadError::NotWasm)),
+            (b"\0asm\x01\0\0\0", Err(LoadError::CoreModule)),
+            (b"\0asm\x0d\0\x01\0", Ok(())),
+        ] {
+            assert_eq!(check_header(bytes), expected, "{bytes:?}");
+        }
+        assert!(matches!(check_header(&vec![0; MAX_COMPONENT_BYTES + 1]), Err(LoadError::TooLarge(_))));
+    }
+
+    #[test]
+    fn names() {
+        for (name, foreign, offered) in [
+            ("wharf:plugin/tools@0.1.0", false, true),
+            ("wharf:plugin/tools@0.1.7", false, true),
+            ("wharf:plugin/tools@0.2.0", true, true),
+            ("wharf:plugin/tools@9.9.9", true, true),
+            ("wharf:plugin/tools", true, true),
+            ("wasi:http/types@0.2.10", false, true),
+            ("wasi:http/types@0.3.0", false, false),
+            ("acme:db/query@1.0.0", false, false),
+            ("run", false, false),
+        ] {
+            assert_eq!((is_foreign_version(name), is_offered(name)), (foreign, offered), "{name}");
+        }
+    }
+}

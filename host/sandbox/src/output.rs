@@ -1,0 +1,111 @@
+//! Captures what a guest prints: the last few KiB of stdout and stderr together, never an error, never a wait.
+//!
+//! A stream that fails makes Rust guests panic in `println!`, and one that blocks stops them; so the excess is simply
+//! forgotten, oldest first, because the message that explains a panic comes last.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::{
+    async_trait,
+    cli::{IsTerminal, StdoutStream},
+    p2::{OutputStream, Pollable, StreamResult},
+};
+
+/// How much of its last words a call keeps.
+const KEPT_BYTES: usize = 16 * 1024;
+/// How much a guest may hand over at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+#[derive(Clone, Default)]
+pub(crate) struct Capture(Arc<Mutex<VecDeque<u8>>>);
+
+impl Capture {
+    fn put(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = bytes.get(bytes.len().saturating_sub(KEPT_BYTES)..).unwrap_or_default();
+        let excess = (kept.len() + fresh.len()).saturating_sub(KEPT_BYTES);
+        let forgotten = excess.min(kept.len());
+        kept.drain(..forgotten);
+        kept.extend(fresh);
+    }
+
+    /// What was printed, as text; the caller escapes it for wherever it goes.
+    pub(crate) fn text(&self) -> String {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = kept.iter().copied().collect();
+        String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+}
+
+impl IsTerminal for Capture {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Capture {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[async_trait]
+impl Pollable for Capture {
+    async fn ready(&mut self) {}
+}
+
+#[async_trait]
+impl OutputStream for Capture {
+    fn write(&mut self, bytes: bytes::Bytes) -> StreamResult<()> {
+        self.put(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(CHUNK_BYTES)
+    }
+}
+
+impl AsyncWrite for Capture {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.put(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_end() {
+        let capture = Capture::default();
+        capture.put(&[b'a'; 3 * KEPT_BYTES]);
+        capture.put(b"the end");
+        let text = capture.text();
+        assert_eq!(text.len(), KEPT_BYTES);
+        assert!(text.ends_with("athe end"));
+    }
+}

@@ -1,0 +1,162 @@
+//! Where guests run: at first on the worker that took the call, and after their first tick on threads of their own.
+//!
+//! A guest that spins returns from `poll` only at a tick. Were it to stay on an I/O worker, two of them on a two-core
+//! machine would delay every timer and socket; were all guests to run elsewhere, every short call would pay for a hop
+//! between threads. So a call moves once it has outlived a tick, and calls of a plugin that has such calls running begin there.
+//!
+//! Fairness among plugins: each has as many turns at once as there are threads, taken anew at every tick, so that a
+//! plugin with many running calls does not crowd out one with few.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use tokio::{runtime::Handle, sync::Semaphore, task::JoinError};
+use tokio_util::{sync::PollSemaphore, task::AbortOnDropHandle};
+
+/// Threads of their own for guests that take their time.
+pub(crate) struct GuestRuntime {
+    /// Shut down without waiting when the sandbox goes: a guest in mid-tick must not hold up the process.
+    runtime: Option<tokio::runtime::Runtime>,
+    threads: usize,
+}
+
+impl GuestRuntime {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("wharf-guest")
+            .enable_all()
+            .build()?;
+        Ok(Self { runtime: Some(runtime), threads })
+    }
+
+    /// The turns of one plugin.
+    pub(crate) fn turns(&self) -> Turns {
+        Turns { gate: Arc::new(Semaphore::new(self.threads)), long_calls: Arc::default() }
+    }
+
+    /// Runs `call`; `overran` is set by its store at the first tick.
+    pub(crate) fn run<T, F>(&self, call: F, turns: &Turns, overran: Arc<AtomicBool>) -> Run<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let handle = self.runtime.as_ref().map(|runtime| runtime.handle().clone());
+        let mut run = Run { stage: Stage::Done, handle, turns: turns.clone(), overran };
+        run.stage = Stage::Here(Box::pin(call));
+        if turns.long_calls.load(Ordering::Relaxed) > 0 {
+            run.leave();
+        }
+        run
+    }
+}
+
+impl Drop for GuestRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Turns {
+    gate: Arc<Semaphore>,
+    long_calls: Arc<AtomicUsize>,
+}
+
+/// A call under way. Dropping it stops the call, at the latest at its next tick.
+pub(crate) struct Run<T> {
+    stage: Stage<T>,
+    handle: Option<Handle>,
+    turns: Turns,
+    overran: Arc<AtomicBool>,
+}
+
+enum Stage<T> {
+    Here(Pin<Box<dyn Future<Output = T> + Send>>),
+    Elsewhere(AbortOnDropHandle<T>),
+    Done,
+}
+
+/// The call was stopped from outside, or panicked.
+#[derive(Debug)]
+pub(crate) struct Stopped(pub(crate) JoinError);
+
+impl<T: Send + 'static> Run<T> {
+    fn leave(&mut self) {
+        let Some(handle) = &self.handle else { return };
+        let stage = std::mem::replace(&mut self.stage, Stage::Done);
+        self.stage = match stage {
+            Stage::Here(call) => {
+                let long = LongCall::new(&self.turns);
+                let turn = PollSemaphore::new(Arc::clone(&self.turns.gate));
+                Stage::Elsewhere(AbortOnDropHandle::new(handle.spawn(InTurns { call, turn, _long: long })))
+            }
+            other => other,
+        };
+    }
+}
+
+impl<T: Send + 'static> Future for Run<T> {
+    type Output = Result<T, Stopped>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Stage::Here(call) = &mut self.stage {
+            match call.as_mut().poll(cx) {
+                Poll::Ready(output) => {
+                    self.stage = Stage::Done;
+                    return Poll::Ready(Ok(output));
+                }
+                Poll::Pending if !self.overran.load(Ordering::Relaxed) => return Poll::Pending,
+                Poll::Pending => self.leave(),
+            }
+        }
+        match &mut self.stage {
+            Stage::Elsewhere(task) => Pin::new(task).poll(cx).map_err(Stopped),
+            // Not reached: a call is polled again only while it is somewhere.
+            Stage::Here(_) | Stage::Done => Poll::Pending,
+        }
+    }
+}
+
+/// Counts a call among its plugin's long ones for as long as it lives.
+struct LongCall(Arc<AtomicUsize>);
+
+impl LongCall {
+    fn new(turns: &Turns) -> Self {
+        turns.long_calls.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&turns.long_calls))
+    }
+}
+
+impl Drop for LongCall {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Takes a turn for each poll, and gives it back in between.
+struct InTurns<T> {
+    call: Pin<Box<dyn Future<Output = T> + Send>>,
+    turn: PollSemaphore,
+    _long: LongCall,
+}
+
+impl<T> Future for InTurns<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let turn = ready!(self.turn.poll_acquire(cx));
+        let polled = self.call.as_mut().poll(cx);
+        drop(turn);
+        polled
+    }
+}

@@ -1,0 +1,73 @@
+//! What one call may touch: plain data, decided elsewhere and before the call starts.
+
+use std::time::Duration;
+
+use wasmtime_wasi::{FsPerms, OpenMode};
+
+use crate::model::{Kind, Level};
+
+/// Everything a call may reach beyond its own memory. The default is nothing.
+#[derive(Clone, Default)]
+pub struct Scope {
+    pub directories: Vec<Directory>,
+    pub environment: Vec<(String, String)>,
+}
+
+/// A directory, held by an open handle so that no path is resolved again, under the path the guest sees.
+#[derive(Clone)]
+pub struct Directory {
+    pub guest_path: String,
+    pub writable: bool,
+    pub(crate) handle: wasmtime_wasi::filesystem::Dir,
+}
+
+impl Directory {
+    /// `handle`: an open directory.
+    pub fn new(handle: std::fs::File, guest_path: impl Into<String>, writable: bool) -> Self {
+        let (permissions, mode) = if writable {
+            (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE)
+        } else {
+            (FsPerms::ReadOnly, OpenMode::READ)
+        };
+        let handle = wasmtime_wasi::filesystem::Dir::new(handle, permissions, mode, false);
+        Self { guest_path: guest_path.into(), writable, handle }
+    }
+}
+
+/// What a plugin may use up, per call unless it says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls of this plugin that run at once; more wait their turn within their deadline.
+    pub concurrency: usize,
+    /// All linear memories and tables of one call together.
+    pub memory_bytes: usize,
+    /// From admission to result.
+    pub timeout: Duration,
+    /// What a call may return.
+    pub output_bytes: usize,
+}
+
+/// Something a guest tried and was not allowed, where the host could see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denial {
+    /// An outgoing HTTP request, to this host.
+    Http(String),
+}
+
+/// Hears what a guest says while it runs. Called on the guest's thread, so implementations must not block.
+pub trait Events: Send + Sync {
+    fn log(&self, level: Level, message: String, data: Option<String>);
+    fn progress(&self, done: f64, total: Option<f64>, message: Option<String>);
+    fn list_changed(&self, kind: Kind);
+    fn resource_updated(&self, uri: String);
+}
+
+/// For calls nobody listens to.
+pub struct Silence;
+
+impl Events for Silence {
+    fn log(&self, _: Level, _: String, _: Option<String>) {}
+    fn progress(&self, _: f64, _: Option<f64>, _: Option<String>) {}
+    fn list_changed(&self, _: Kind) {}
+    fn resource_updated(&self, _: String) {}
+}

@@ -1,0 +1,221 @@
+//! The state of one call: its WASI context, its directories, its budget, and the host functions of the contract.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wasmtime::component::{Linker, Resource, ResourceTable};
+use wasmtime::component::HasSelf;
+use wasmtime_wasi::{
+    WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView, filesystem::Descriptor, p2::bindings::filesystem::preopens,
+};
+use wasmtime_wasi_http::{
+    Error as HttpError, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView,
+};
+
+use crate::{
+    bindings::{host, types},
+    limits::{MemoryBudget, Refused, TotalMemory},
+    output::Capture,
+    scope::{Denial, Directory, Events, Limits, Scope},
+};
+
+/// Log records, progress reports and resource updates a call may make, each.
+const MAX_EVENTS: u32 = 1000;
+/// The longest text of one event.
+const MAX_EVENT_BYTES: usize = 16 * 1024;
+/// Live handles of one call: descriptors, streams, pollables.
+const MAX_HANDLES: usize = 1024;
+/// Random bytes per request.
+const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
+
+/// What is left to see of a call when its store is gone.
+#[derive(Clone, Default)]
+pub(crate) struct Traces {
+    pub(crate) printed: Capture,
+    pub(crate) denials: Arc<Mutex<Vec<Denial>>>,
+    refused: Arc<Mutex<Option<Refused>>>,
+}
+
+impl Traces {
+    pub(crate) fn refused(&self) -> Option<Refused> {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn denials(&self) -> Vec<Denial> {
+        self.denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+pub(crate) struct State {
+    wasi: WasiCtx,
+    http: WasiHttpCtx,
+    deny: DenyHttp,
+    table: ResourceTable,
+    directories: Vec<Directory>,
+    config: Arc<str>,
+    events: Arc<dyn Events>,
+    counts: Counts,
+    pub(crate) budget: MemoryBudget,
+    traces: Traces,
+}
+
+#[derive(Default)]
+struct Counts {
+    logs: u32,
+    progress: u32,
+    updates: u32,
+    last_progress: Option<f64>,
+}
+
+impl State {
+    pub(crate) fn new(
+        scope: &Scope,
+        limits: &Limits,
+        total: TotalMemory,
+        config: Arc<str>,
+        events: Arc<dyn Events>,
+        traces: Traces,
+    ) -> Self {
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.stdout(traces.printed.clone()).stderr(traces.printed.clone()).max_random_size(MAX_RANDOM_BYTES);
+        for (name, value) in &scope.environment {
+            wasi.env(name, value);
+        }
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MAX_HANDLES);
+        Self {
+            wasi: wasi.build(),
+            http: WasiHttpCtx::new(),
+            deny: DenyHttp { denials: Arc::clone(&traces.denials) },
+            table,
+            directories: scope.directories.clone(),
+            config,
+            events,
+            counts: Counts::default(),
+            budget: MemoryBudget::new(limits.memory_bytes, total),
+            traces,
+        }
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        *self.traces.refused.lock().unwrap_or_else(PoisonError::into_inner) = self.budget.refused();
+    }
+}
+
+/// Links WASI 0.2, HTTP and the contract. Everything is there; what is not granted refuses when it is used, because
+/// some language runtimes import everything whether their author uses it or not.
+pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
+    linker.allow_shadowing(true);
+    preopens::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    linker.allow_shadowing(false);
+    host::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for State {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView { ctx: &mut self.http, table: &mut self.table, hooks: &mut self.deny }
+    }
+}
+
+/// Hands out directory handles that were opened elsewhere; WASI's own way would open paths.
+impl preopens::Host for State {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        let mut open = Vec::with_capacity(self.directories.len());
+        for directory in &self.directories {
+            let descriptor = self.table.push(Descriptor::Dir(directory.handle.clone()))?;
+            open.push((descriptor, directory.guest_path.clone()));
+        }
+        Ok(open)
+    }
+}
+
+/// No plugin has network access; the attempt is remembered, so that the operator can be told.
+struct DenyHttp {
+    denials: Arc<Mutex<Vec<Denial>>>,
+}
+
+type HttpFuture<T> = Box<dyn Future<Output = Result<T, HttpError>> + Send>;
+
+impl WasiHttpHooks for DenyHttp {
+    fn send_request(
+        &mut self,
+        request: http::Request<WasiBody>,
+        _: Option<RequestOptions>,
+        _: HttpFuture<()>,
+    ) -> HttpFuture<(http::Response<WasiBody>, HttpFuture<()>)> {
+        let host = request.uri().host().unwrap_or("an unnamed host").to_owned();
+        let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        let denial = Denial::Http(host);
+        if denials.len() < 16 && !denials.contains(&denial) {
+            denials.push(denial);
+        }
+        Box::new(async { Err(HttpError::HttpRequestDenied) })
+    }
+}
+
+impl host::Host for State {
+    fn log(&mut self, level: host::Level, mut message: String, data: Option<types::Json>) -> wasmtime::Result<()> {
+        self.counts.logs = self.counts.logs.saturating_add(1);
+        if self.counts.logs <= MAX_EVENTS {
+            truncate(&mut message);
+            let data = data.filter(|data| data.len() <= MAX_EVENT_BYTES);
+            self.events.log(level, message, data);
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self, done: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
+        let grows = done.is_finite() && self.counts.last_progress.is_none_or(|last| done > last);
+        if grows && self.counts.progress < MAX_EVENTS {
+            self.counts.progress += 1;
+            self.counts.last_progress = Some(done);
+            let message = message.map(|mut message| {
+                truncate(&mut message);
+                message
+            });
+            self.events.progress(done, total.filter(|total| total.is_finite()), message);
+        }
+        Ok(())
+    }
+
+    fn list_changed(&mut self, which: host::Kind) -> wasmtime::Result<()> {
+        self.events.list_changed(which);
+        Ok(())
+    }
+
+    fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
+        if uri.len() <= MAX_EVENT_BYTES && self.counts.updates < MAX_EVENTS {
+            self.counts.updates += 1;
+            self.events.resource_updated(uri);
+        }
+        Ok(())
+    }
+
+    fn config(&mut self) -> wasmtime::Result<types::Json> {
+        Ok(self.config.to_string())
+    }
+
+    fn directories(&mut self) -> wasmtime::Result<Vec<host::Directory>> {
+        let directory = |directory: &Directory| host::Directory {
+            path: directory.guest_path.clone(),
+            writable: directory.writable,
+        };
+        Ok(self.directories.iter().map(directory).collect())
+    }
+}
+
+fn truncate(text: &mut String) {
+    if text.len() > MAX_EVENT_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_EVENT_BYTES));
+        text.push('…');
+    }
+}

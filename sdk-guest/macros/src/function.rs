@@ -1,0 +1,140 @@
+//! What the three macros read of a function: its documentation, its parameters, its options.
+
+use syn::{
+    Attribute, Expr, ExprLit, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, Lit, LitBool, LitStr, Meta, Pat, Type,
+    spanned::Spanned,
+};
+
+/// A parameter other than the call.
+pub struct Parameter {
+    pub name: Ident,
+    pub ty: Type,
+    pub docs: String,
+}
+
+/// The functions of a block; anything else in it is refused.
+pub fn functions(block: &mut ItemImpl) -> syn::Result<Vec<&mut ImplItemFn>> {
+    block
+        .items
+        .iter_mut()
+        .map(|item| match item {
+            ImplItem::Fn(function) => Ok(function),
+            other => Err(syn::Error::new(other.span(), "only functions belong here; put the rest in another impl block")),
+        })
+        .collect()
+}
+
+/// The doc comment, as one text; required, because it is what the model or the person reads.
+pub fn description(function: &ImplItemFn) -> syn::Result<String> {
+    let text = docs(&function.attrs);
+    if text.is_empty() {
+        return Err(syn::Error::new(
+            function.sig.ident.span(),
+            format!("write a doc comment on `{}`: it is the description that clients see", function.sig.ident),
+        ));
+    }
+    Ok(text)
+}
+
+pub fn docs(attributes: &[Attribute]) -> String {
+    let lines: Vec<String> = attributes
+        .iter()
+        .filter_map(|attribute| match &attribute.meta {
+            Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+                Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) => Some(line.value().trim().to_owned()),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    lines.join("\n").trim().to_owned()
+}
+
+/// Whether the first parameter is the call, and the other parameters. Doc comments on parameters are taken out, since
+/// Rust itself allows none.
+pub fn parameters(function: &mut ImplItemFn) -> syn::Result<(bool, Vec<Parameter>)> {
+    if let Some(asyncness) = &function.sig.asyncness {
+        return Err(syn::Error::new(asyncness.span(), "functions of a plugin are not async; wharf runs them side by side"));
+    }
+    let mut takes_call = false;
+    let mut rest = Vec::new();
+    for (at, input) in function.sig.inputs.iter_mut().enumerate() {
+        let typed = match input {
+            FnArg::Receiver(receiver) => {
+                return Err(syn::Error::new(
+                    receiver.span(),
+                    "no `self`: each call runs in a new instance, so there is no state to refer to",
+                ));
+            }
+            FnArg::Typed(typed) => typed,
+        };
+        if let Type::Reference(_) = typed.ty.as_ref() {
+            if at != 0 {
+                return Err(syn::Error::new(typed.span(), "`&Call` comes first"));
+            }
+            takes_call = true;
+            continue;
+        }
+        let Pat::Ident(name) = typed.pat.as_ref() else {
+            return Err(syn::Error::new(typed.pat.span(), "give this parameter a plain name"));
+        };
+        let parameter = Parameter { name: name.ident.clone(), ty: (*typed.ty).clone(), docs: docs(&typed.attrs) };
+        typed.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
+        rest.push(parameter);
+    }
+    Ok((takes_call, rest))
+}
+
+/// One `key`, `key = "text"` or `key = true` of an option list.
+pub struct Option_ {
+    pub key: Ident,
+    pub value: Value,
+}
+
+pub enum Value {
+    Text(LitStr),
+    Flag(bool),
+}
+
+impl Option_ {
+    pub fn text(self) -> syn::Result<String> {
+        match self.value {
+            Value::Text(text) => Ok(text.value()),
+            Value::Flag(_) => Err(syn::Error::new(self.key.span(), format!("`{}` needs a text: {} = \"…\"", self.key, self.key))),
+        }
+    }
+
+    pub fn flag(self) -> syn::Result<bool> {
+        match self.value {
+            Value::Flag(flag) => Ok(flag),
+            Value::Text(text) => Err(syn::Error::new(text.span(), format!("`{}` is true or false", self.key))),
+        }
+    }
+}
+
+/// Takes the option list `#[name(…)]` off a function.
+pub fn take_options(function: &mut ImplItemFn, name: &str) -> syn::Result<Option<Vec<Option_>>> {
+    let Some(at) = function.attrs.iter().position(|attribute| attribute.path().is_ident(name)) else { return Ok(None) };
+    let attribute = function.attrs.remove(at);
+    let mut options = Vec::new();
+    if let Meta::Path(_) = attribute.meta {
+        return Ok(Some(options));
+    }
+    attribute.parse_nested_meta(|meta| {
+        let key = meta.path.require_ident()?.clone();
+        let value = if meta.input.peek(syn::Token![=]) {
+            let value = meta.value()?;
+            if value.peek(LitStr) { Value::Text(value.parse()?) } else { Value::Flag(value.parse::<LitBool>()?.value) }
+        } else {
+            Value::Flag(true)
+        };
+        options.push(Option_ { key, value });
+        Ok(())
+    })?;
+    Ok(Some(options))
+}
+
+/// The error for an option nobody knows.
+pub fn unknown_option(key: &Ident, known: &[&str]) -> syn::Error {
+    syn::Error::new(key.span(), format!("unknown option `{key}`; there are: {}", known.join(", ")))
+}

@@ -1,0 +1,73 @@
+//! What `wit-bindgen` makes of the contract: one module per world, all sharing the types of the first.
+//!
+//! One world would force every plugin to export everything; with one world per interface only what is implemented is
+//! exported.
+
+#![allow(clippy::all, missing_docs, reason = "generated code")]
+
+pub mod base {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "base",
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_base",
+        additional_derives: [PartialEq],
+    });
+}
+
+pub mod tools {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "tool-plugin",
+        with: {
+            "wharf:plugin/types@0.1.0": crate::bindings::base::wharf::plugin::types,
+            "wharf:plugin/host@0.1.0": crate::bindings::base::wharf::plugin::host,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_tools",
+        default_bindings_module: "wharf_sdk::bindings::tools",
+    });
+}
+
+pub mod resources {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "resource-plugin",
+        with: {
+            "wharf:plugin/types@0.1.0": crate::bindings::base::wharf::plugin::types,
+            "wharf:plugin/host@0.1.0": crate::bindings::base::wharf::plugin::host,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_resources",
+        default_bindings_module: "wharf_sdk::bindings::resources",
+    });
+}
+
+pub mod prompts {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "prompt-plugin",
+        with: {
+            "wharf:plugin/types@0.1.0": crate::bindings::base::wharf::plugin::types,
+            "wharf:plugin/host@0.1.0": crate::bindings::base::wharf::plugin::host,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_prompts",
+        default_bindings_module: "wharf_sdk::bindings::prompts",
+    });
+}
+
+pub mod completions {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "completion-plugin",
+        with: {
+            "wharf:plugin/types@0.1.0": crate::bindings::base::wharf::plugin::types,
+            "wharf:plugin/host@0.1.0": crate::bindings::base::wharf::plugin::host,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_completions",
+        default_bindings_module: "wharf_sdk::bindings::completions",
+    });
+}

@@ -1,0 +1,124 @@
+//! What the attribute macros call. Not for authors: it may change with any version.
+
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Abilities, Call, Context, Error, Failure, IntoPrompt, IntoRead, IntoTool, PromptOutcome, ReadOutcome, TaskSupport, Tool,
+    ToolDetails, ToolOutcome,
+};
+pub use crate::{Hints, PromptArgument, schema::no_arguments_schema};
+
+/// A descriptor with the hints, title and output schema its function gave.
+pub fn tool(
+    name: &str,
+    description: &str,
+    title: Option<&str>,
+    input_schema: String,
+    output_schema: Option<String>,
+    hints: Option<Hints>,
+) -> Tool {
+    let plain = title.is_none() && output_schema.is_none() && hints.is_none();
+    let details = (!plain).then(|| ToolDetails {
+        title: title.map(ToOwned::to_owned),
+        output_schema,
+        hints,
+        needs: Abilities::empty(),
+        task: TaskSupport::Forbidden,
+        ask_before_task: false,
+        more: None,
+    });
+    Tool { name: name.to_owned(), description: description.to_owned(), input_schema, details }
+}
+
+pub fn arguments<T: DeserializeOwned>(json: &str) -> Result<T, Error> {
+    serde_json::from_str(json).map_err(|error| Error::Failed(format!("the arguments do not fit: {error}")))
+}
+
+pub fn call_tool<T: IntoTool>(context: Context, run: impl FnOnce(&Call) -> Result<T, Error>) -> Result<ToolOutcome, Failure> {
+    match run(&Call::new(context)).and_then(IntoTool::into_tool) {
+        Ok(outcome) => Ok(outcome),
+        Err(error) => error.into_parts().map(ToolOutcome::Ask),
+    }
+}
+
+pub fn read_resource<T: IntoRead>(
+    context: Context,
+    run: impl FnOnce(&Call) -> Result<T, Error>,
+) -> Result<ReadOutcome, Failure> {
+    match run(&Call::new(context)).and_then(IntoRead::into_read) {
+        Ok(outcome) => Ok(outcome),
+        Err(error) => error.into_parts().map(ReadOutcome::Ask),
+    }
+}
+
+pub fn get_prompt<T: IntoPrompt>(
+    context: Context,
+    run: impl FnOnce(&Call) -> Result<T, Error>,
+) -> Result<PromptOutcome, Failure> {
+    match run(&Call::new(context)).and_then(IntoPrompt::into_prompt) {
+        Ok(outcome) => Ok(outcome),
+        Err(error) => error.into_parts().map(PromptOutcome::Ask),
+    }
+}
+
+pub fn unknown(kind: &str, name: &str) -> Failure {
+    Failure { message: format!("unknown {kind}: {name}"), code: Some(-32602), data: None }
+}
+
+pub fn resource_not_found(uri: &str) -> Failure {
+    match Error::resource_not_found(uri).into_parts() {
+        Err(failure) => failure,
+        Ok(_) => unknown("resource", uri),
+    }
+}
+
+/// A prompt's argument by name; absent ones are empty.
+pub fn prompt_argument(args: &[(String, String)], name: &str) -> Option<String> {
+    args.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+}
+
+/// The variables of a URI that fits a template of literals and `{x}` or `{+x}`; `{x}` does not span a `/`.
+pub fn match_template(template: &str, uri: &str) -> Option<Vec<(String, String)>> {
+    let mut variables = Vec::new();
+    if match_parts(template, uri, &mut variables) { Some(variables) } else { None }
+}
+
+fn match_parts(template: &str, uri: &str, variables: &mut Vec<(String, String)>) -> bool {
+    let Some((literal, rest)) = template.split_once('{') else { return template == uri };
+    let (Some(uri), Some((name, rest))) = (uri.strip_prefix(literal), rest.split_once('}')) else { return false };
+    let (name, spans) = name.strip_prefix('+').map_or((name, false), |name| (name, true));
+    let limit = if spans { uri.len() } else { uri.find('/').unwrap_or(uri.len()) };
+    // Longest first, so that the last variable takes what is left.
+    for end in (1..=limit).rev().filter(|end| uri.is_char_boundary(*end)) {
+        let kept = variables.len();
+        variables.push((name.to_owned(), uri[..end].to_owned()));
+        if match_parts(rest, &uri[end..], variables) {
+            return true;
+        }
+        variables.truncate(kept);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::match_template;
+
+    #[test]
+    fn templates() {
+        let table: [(&str, &str, Option<&[(&str, &str)]>); 6] = [
+            ("note:///{day}", "note:///today", Some(&[("day", "today")])),
+            ("note:///{day}", "note:///a/b", None),
+            ("file:///{+path}", "file:///a/b.txt", Some(&[("path", "a/b.txt")])),
+            ("x://{a}/{b}", "x://1/2", Some(&[("a", "1"), ("b", "2")])),
+            ("x://{a}/c", "x://1/d", None),
+            ("x://fixed", "x://fixed", Some(&[])),
+        ];
+        for (template, uri, expected) in table {
+            let expected = expected.map(|pairs| {
+                pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
+            });
+            assert_eq!(match_template(template, uri), expected, "{template} {uri}");
+        }
+    }
+}
