@@ -52,6 +52,8 @@ pub struct Limits {
 pub enum Denial {
     /// An outgoing HTTP request, to this host.
     Http(String),
+    /// It looked for files, and no directory is open to it.
+    NoDirectory,
 }
 
 /// Hears what a guest says while it runs. Called on the guest's thread, so implementations must not block.

@@ -24,6 +24,8 @@ const MAX_EVENTS: u32 = 1000;
 const MAX_EVENT_BYTES: usize = 16 * 1024;
 /// Live handles of one call: descriptors, streams, pollables.
 const MAX_HANDLES: usize = 1024;
+/// Different refusals that a call is remembered for.
+const MAX_DENIALS: usize = 16;
 /// Random bytes per request.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
 
@@ -31,13 +33,20 @@ const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
 #[derive(Clone, Default)]
 pub(crate) struct Traces {
     pub(crate) printed: Capture,
-    pub(crate) denials: Arc<Mutex<Vec<Denial>>>,
+    denials: Arc<Mutex<Vec<Denial>>>,
     refused: Arc<Mutex<Option<Refused>>>,
 }
 
 impl Traces {
     pub(crate) fn refused(&self) -> Option<Refused> {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deny(&self, denial: Denial) {
+        let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        if denials.len() < MAX_DENIALS && !denials.contains(&denial) {
+            denials.push(denial);
+        }
     }
 
     pub(crate) fn denials(&self) -> Vec<Denial> {
@@ -85,7 +94,7 @@ impl State {
         Self {
             wasi: wasi.build(),
             http: WasiHttpCtx::new(),
-            deny: DenyHttp { denials: Arc::clone(&traces.denials) },
+            deny: DenyHttp { traces: traces.clone() },
             table,
             directories: scope.directories.clone(),
             config,
@@ -129,6 +138,9 @@ impl WasiHttpView for State {
 /// Hands out directory handles that were opened elsewhere; WASI's own way would open paths.
 impl preopens::Host for State {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        if self.directories.is_empty() {
+            self.traces.deny(Denial::NoDirectory);
+        }
         let mut open = Vec::with_capacity(self.directories.len());
         for directory in &self.directories {
             let descriptor = self.table.push(Descriptor::Dir(directory.handle.clone()))?;
@@ -140,7 +152,7 @@ impl preopens::Host for State {
 
 /// No plugin has network access; the attempt is remembered, so that the operator can be told.
 struct DenyHttp {
-    denials: Arc<Mutex<Vec<Denial>>>,
+    traces: Traces,
 }
 
 type HttpFuture<T> = Box<dyn Future<Output = Result<T, HttpError>> + Send>;
@@ -153,11 +165,7 @@ impl WasiHttpHooks for DenyHttp {
         _: HttpFuture<()>,
     ) -> HttpFuture<(http::Response<WasiBody>, HttpFuture<()>)> {
         let host = request.uri().host().unwrap_or("an unnamed host").to_owned();
-        let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
-        let denial = Denial::Http(host);
-        if denials.len() < 16 && !denials.contains(&denial) {
-            denials.push(denial);
-        }
+        self.traces.deny(Denial::Http(host));
         Box::new(async { Err(HttpError::HttpRequestDenied) })
     }
 }

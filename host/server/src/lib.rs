@@ -1,1 +1,38 @@
+//! wharf: an MCP server whose tools, resources and prompts are sandboxed WebAssembly components.
+//!
+//! The path of a call, one way down and one way back:
+//!
+//! 1. `transport` turns bytes into a message and finds its `era`;
+//! 2. `era` gives the request its `context`: revision, capabilities, who asks, where messages about it go;
+//! 3. `router` names every method; `call` runs those that need a plugin;
+//! 4. `catalog` says which plugin; `scope` and `grants` say what it may touch;
+//! 5. the sandbox crate makes one store, runs one operation, drops everything;
+//! 6. `bridge` turns the outcome into MCP, and the context's encoder writes it for the revision.
+//!
+//! Beside that, `watcher` notices files and `library` turns them into the next catalog; `hub` tells clients.
 
+#![forbid(unsafe_code)]
+
+pub mod app;
+pub mod bridge;
+pub mod call;
+pub mod catalog;
+pub mod cli;
+pub mod config;
+pub mod context;
+pub mod era;
+pub mod grants;
+pub mod hub;
+pub mod in_flight;
+pub mod library;
+pub mod paths;
+pub mod roots;
+pub mod router;
+pub mod schema;
+pub mod scope;
+pub mod seal;
+pub mod server;
+pub mod template;
+pub mod text;
+pub mod transport;
+pub mod watcher;

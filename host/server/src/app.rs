@@ -1,0 +1,164 @@
+//! Puts the rooms together for a command that serves: sandbox, library, watcher, server.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result, bail};
+use tokio::{net::TcpListener, signal::unix::{SignalKind, signal}, sync::mpsc, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use wharf_sandbox::{Sandbox, SandboxConfig};
+
+use crate::{
+    config::{self, CommandLine, Config},
+    library::{Library, Shelf},
+    scope::Scopes,
+    server::Server,
+    transport,
+    watcher,
+};
+
+/// A file size limit that is exceeded must fail the write, not end the process.
+const SIGXFSZ: i32 = 25;
+
+/// Everything that runs behind the transports.
+pub struct App {
+    pub server: Arc<Server>,
+    library: JoinHandle<()>,
+}
+
+/// Where compiled code is kept: `$XDG_CACHE_HOME/wharf`, else `~/.cache/wharf`.
+pub fn cache_dir() -> Option<PathBuf> {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".cache")))?;
+    Some(base.join("wharf"))
+}
+
+pub fn sandbox(config: &Config) -> Result<Arc<Sandbox>> {
+    Ok(Sandbox::new(SandboxConfig {
+        total_concurrency: config.total_concurrency,
+        total_memory_bytes: config.total_memory_bytes,
+        cache_dir: cache_dir(),
+    })?)
+}
+
+/// A library that is not running yet, for commands that load once and look.
+pub fn library(config: &Arc<Config>, home_ceiling: bool, progress: fn(&str)) -> Result<(Library, Shelf, Arc<Scopes>)> {
+    let scopes = Arc::new(Scopes::new(config, cache_dir().as_ref(), home_ceiling));
+    let (library, shelf) = Library::new(sandbox(config)?, Arc::clone(&scopes), Arc::clone(config), progress);
+    Ok((library, shelf, scopes))
+}
+
+impl App {
+    /// Starts everything but the transports. `home_ceiling`: whether client roots are of use by default.
+    pub fn start(
+        file: Option<PathBuf>,
+        command_line: CommandLine,
+        home_ceiling: bool,
+        progress: fn(&str),
+    ) -> Result<Self> {
+        // Installed so that the default action, ending the process, no longer is.
+        let _ = signal(SignalKind::from_raw(SIGXFSZ));
+        let config = Arc::new(config::load(file.as_deref(), &command_line)?);
+        let (library, shelf, scopes) = library(&config, home_ceiling, progress)?;
+        let stop = CancellationToken::new();
+        let changes = shelf.changes.clone();
+        let server = Server::new(Arc::clone(&config), shelf, Arc::clone(&scopes), stop.clone())?;
+        let library = tokio::spawn(library.run(stop.clone()));
+        let (hangup_sender, hangup) = mpsc::channel(1);
+        let mut signals = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    signal = signals.recv() => if signal.is_none() { return },
+                    () = stopped.cancelled() => return,
+                }
+                // Full means that a reload is under way already.
+                hangup_sender.try_send(()).ok();
+            }
+        });
+        let current = std::sync::Mutex::new(Arc::clone(&config));
+        let reload = move || match config::load(file.as_deref(), &command_line) {
+            Ok(new) => {
+                let new = Arc::new(new);
+                let mut current = current.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                for key in needs_restart(&current, &new) {
+                    tracing::warn!("`{key}` changed; it takes effect when wharf starts anew");
+                }
+                scopes.renew(&new, cache_dir().as_ref());
+                *current = Arc::clone(&new);
+                tracing::info!("the config was read anew");
+                Some(new)
+            }
+            Err(error) => {
+                tracing::error!("the config is not used, the last good one stays: {error:#}");
+                None
+            }
+        };
+        tokio::spawn(watcher::run(config, changes, hangup, reload, stop));
+        Ok(Self { server, library })
+    }
+
+    /// Ends with the transports: waits for the first of stdin's end, SIGTERM and ctrl-c, then for what is under way.
+    pub async fn serve(self, stdio: bool, http: bool) -> Result<()> {
+        let listener = if http { Some(listen(&self.server.config).await?) } else { None };
+        let server = &self.server;
+        let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+        let stop = server.stop.clone();
+        let signals = tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+                () = stop.cancelled() => {}
+            }
+            stop.cancel();
+        });
+        let pipe = async {
+            if stdio {
+                transport::stdio::serve(Arc::clone(server), tokio::io::stdin(), tokio::io::stdout()).await;
+            }
+        };
+        let web = async {
+            if let Some(listener) = listener {
+                transport::http::serve(Arc::clone(server), listener).await;
+            }
+        };
+        tokio::join!(pipe, web);
+        server.stop.cancel();
+        signals.abort();
+        self.library.abort();
+        Ok(())
+    }
+}
+
+async fn listen(config: &Config) -> Result<TcpListener> {
+    let address = config.http.listen;
+    if !address.ip().is_loopback() && config.http.token.is_none() {
+        bail!(
+            "{address} can be reached from other machines, so a token is needed: set `token_env` in [http] to the name of an \
+             environment variable that holds one, or listen on 127.0.0.1"
+        );
+    }
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}; another program may use the port, choose another with --listen")
+    })?;
+    tracing::info!("serving MCP at http://{}/mcp", listener.local_addr()?);
+    Ok(listener)
+}
+
+/// What was sized at the start and stays so.
+fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+    let mut keys = Vec::new();
+    for (key, changed) in [
+        ("[http]", old.http != new.http),
+        ("total_concurrency", old.total_concurrency != new.total_concurrency),
+        ("total_memory_mib", old.total_memory_bytes != new.total_memory_bytes),
+        ("message_kib", old.message_bytes != new.message_bytes),
+    ] {
+        if changed {
+            keys.push(key);
+        }
+    }
+    keys
+}

@@ -1,0 +1,233 @@
+//! Everything that is served, at one moment. Immutable: a change makes a new catalog.
+//!
+//! Order is deterministic: plugins by precedence (configured before dropped in, then file order, then id), entries as
+//! their plugin lists them. Each kind has a generation that grows when its list changes; whoever tells clients about
+//! changes compares generations, so a burst of changes is told once.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::{Revision, RpcError, encode::Encoder};
+use wharf_sandbox::Plugin;
+
+use crate::{
+    bridge::{Offer, OfferedPrompt, OfferedTemplate, OfferedTool},
+    config::PluginConfig,
+};
+
+/// A plugin as it is served: its code, what the operator says of it, what it offers.
+#[derive(Clone)]
+pub struct Served {
+    pub plugin: Plugin,
+    pub config: Arc<PluginConfig>,
+    pub offer: Arc<Offer>,
+    /// Cancelled when access is taken away: the plugin is removed, or a grant narrowed. Not when it is replaced.
+    pub revoked: CancellationToken,
+}
+
+/// How often each list has changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Generations {
+    pub tools: u64,
+    pub resources: u64,
+    pub prompts: u64,
+}
+
+/// The lists a client can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl List {
+    const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
+/// A place in the catalog: which plugin, which of its entries.
+type Place = (usize, usize);
+
+#[derive(Default)]
+pub struct Catalog {
+    served: Vec<Served>,
+    tools: HashMap<String, Place>,
+    prompts: HashMap<String, Place>,
+    resources: HashMap<String, Place>,
+    pub generations: Generations,
+    page_items: usize,
+    /// Per revision and list: the results of its pages, made when first asked for.
+    pages: [[OnceLock<Vec<Arc<str>>>; List::ALL.len()]; Revision::ALL.len()],
+}
+
+/// A plugin that cannot be served beside the others.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Clash {
+    pub loser: String,
+    pub problem: String,
+}
+
+impl Catalog {
+    /// Puts plugins side by side, in order of precedence. Fails for the first one whose names another already has.
+    pub fn build(served: Vec<Served>, generations: Generations, page_items: usize) -> Result<Self, Clash> {
+        let mut catalog = Self { generations, page_items, ..Self::default() };
+        let mut templates: HashMap<String, usize> = HashMap::new();
+        for (at, one) in served.iter().enumerate() {
+            let clash = |kind: &str, name: &str, with: usize| Clash {
+                loser: one.config.id.clone(),
+                problem: format!(
+                    "its {kind} `{name}` is already taken by the plugin `{}`; give one of them another `prefix`, or leave the \
+                     entry out with `tools` or `prompts`",
+                    served.get(with).map_or("", |other| other.config.id.as_str()),
+                ),
+            };
+            for (entry, tool) in one.offer.tools.iter().enumerate() {
+                if let Some((with, _)) = catalog.tools.insert(tool.published.name.clone(), (at, entry)) {
+                    return Err(clash("tool", &tool.published.name, with));
+                }
+            }
+            for (entry, prompt) in one.offer.prompts.iter().enumerate() {
+                if let Some((with, _)) = catalog.prompts.insert(prompt.published.name.clone(), (at, entry)) {
+                    return Err(clash("prompt", &prompt.published.name, with));
+                }
+            }
+            for (entry, resource) in one.offer.resources.iter().enumerate() {
+                if let Some((with, _)) = catalog.resources.insert(resource.uri.clone(), (at, entry)) {
+                    return Err(clash("resource", &resource.uri, with));
+                }
+            }
+            for template in &one.offer.templates {
+                if let Some(with) = templates.insert(template.published.uri_template.clone(), at) {
+                    return Err(clash("template", &template.published.uri_template, with));
+                }
+            }
+        }
+        catalog.served = served;
+        Ok(catalog)
+    }
+
+    pub fn served(&self) -> &[Served] {
+        &self.served
+    }
+
+    pub fn tool(&self, name: &str) -> Option<(&Served, &OfferedTool)> {
+        let (plugin, entry) = *self.tools.get(name)?;
+        let served = self.served.get(plugin)?;
+        Some((served, served.offer.tools.get(entry)?))
+    }
+
+    pub fn prompt(&self, name: &str) -> Option<(&Served, &OfferedPrompt)> {
+        let (plugin, entry) = *self.prompts.get(name)?;
+        let served = self.served.get(plugin)?;
+        Some((served, served.offer.prompts.get(entry)?))
+    }
+
+    /// Who serves a URI: the plugin that lists it, else the one whose template matches with the longest literal prefix.
+    /// Also gives the MIME type that was listed.
+    pub fn resource(&self, uri: &str) -> Option<(&Served, Option<&str>)> {
+        if let Some((plugin, entry)) = self.resources.get(uri) {
+            let served = self.served.get(*plugin)?;
+            return Some((served, served.offer.resources.get(*entry)?.mime_type.as_deref()));
+        }
+        let templates = self.served.iter().flat_map(|served| served.offer.templates.iter().map(move |one| (served, one)));
+        let mut best: Option<(&Served, &OfferedTemplate)> = None;
+        for (served, one) in templates {
+            let longer = best.is_none_or(|(_, other)| one.template.literal_prefix > other.template.literal_prefix);
+            if longer && one.template.matches(uri) {
+                best = Some((served, one));
+            }
+        }
+        best.map(|(served, one)| (served, one.published.mime_type.as_deref()))
+    }
+
+    /// Who offers a template, by its text.
+    pub fn template(&self, text: &str) -> Option<&Served> {
+        self.served.iter().find(|served| served.offer.templates.iter().any(|one| one.published.uri_template == text))
+    }
+
+    /// Whether a URI is the plugin's to announce changes of.
+    pub fn owns(&self, plugin: &str, uri: &str) -> bool {
+        self.resource(uri).is_some_and(|(served, _)| served.config.id == plugin)
+    }
+
+    /// The result of a list request.
+    pub fn page(&self, list: List, cursor: Option<&str>, encoder: &Encoder) -> Result<Arc<str>, RpcError> {
+        let number = match cursor {
+            None => 0,
+            Some(cursor) => page_number(list, cursor).ok_or_else(|| RpcError::invalid_params("unknown cursor"))?,
+        };
+        let by_list = self.pages.get(encoder.revision as usize).and_then(|lists| lists.get(list as usize));
+        let pages = match by_list {
+            Some(cell) => cell.get_or_init(|| self.encode(list, encoder)),
+            None => return Err(RpcError::internal("no such list")),
+        };
+        // The list may have shrunk since the cursor was given.
+        match pages.get(number) {
+            Some(page) => Ok(Arc::clone(page)),
+            None => Ok(encoder.page(list.key(), Vec::new(), None).into()),
+        }
+    }
+
+    fn encode(&self, list: List, encoder: &Encoder) -> Vec<Arc<str>> {
+        let offers = self.served.iter().map(|served| &served.offer);
+        let entries: Vec<Value> = match list {
+            List::Tools => offers.flat_map(|offer| &offer.tools).map(|one| encoder.tool(&one.published)).collect(),
+            List::Resources => offers.flat_map(|offer| &offer.resources).map(|one| encoder.resource(one)).collect(),
+            List::Templates => offers.flat_map(|offer| &offer.templates).map(|one| encoder.template(&one.published)).collect(),
+            List::Prompts => offers.flat_map(|offer| &offer.prompts).map(|one| encoder.prompt(&one.published)).collect(),
+        };
+        if entries.is_empty() {
+            return vec![encoder.page(list.key(), entries, None).into()];
+        }
+        let size = self.page_items.max(1);
+        let count = entries.len().div_ceil(size);
+        let mut pages = Vec::with_capacity(count);
+        let mut entries = entries.into_iter();
+        for number in 0..count {
+            let next = (number + 1 < count).then(|| cursor(list, number + 1));
+            pages.push(encoder.page(list.key(), entries.by_ref().take(size).collect(), next.as_deref()).into());
+        }
+        pages
+    }
+}
+
+/// A cursor names a list and a page, and nothing else: it needs no memory and is harmless to change.
+fn cursor(list: List, page: usize) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{}:{page}", list.key()))
+}
+
+fn page_number(list: List, cursor: &str) -> Option<usize> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+    let (key, page) = text.split_once(':')?;
+    (key == list.key()).then(|| page.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_belong_to_their_list() {
+        let one = cursor(List::Tools, 3);
+        assert_eq!(page_number(List::Tools, &one), Some(3));
+        assert_eq!(page_number(List::Prompts, &one), None);
+        for bad in ["", "x", "dG9vbHM", "dG9vbHM6LTE"] {
+            assert_eq!(page_number(List::Tools, bad), None, "{bad}");
+        }
+    }
+}

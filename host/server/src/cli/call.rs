@@ -1,0 +1,108 @@
+//! `wharf call`: one tool, called as a client would call it, with the grants that a client's call would have.
+
+use std::{process::ExitCode, sync::Arc};
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::{Id, Object, meta::RequestMeta};
+
+use super::{Call, load_once, print};
+use crate::{
+    bridge::OfferedTool,
+    config,
+    context::Outlet,
+    era::modern,
+    library::Status,
+    server::Server,
+    text::escaped,
+    transport,
+};
+
+pub(super) async fn run(command: Call) -> Result<ExitCode> {
+    let file = config::find(command.config.config.as_deref())?;
+    let mut config = config::load(file.as_deref(), &command.granted.command_line(std::slice::from_ref(&command.plugin)))?;
+    // If the config knows this very file, its grants and limits are the ones that count.
+    let named = config.plugins.pop();
+    let configured = config.plugins.iter().find(|plugin| same_file(&plugin.path, &command.plugin)).cloned();
+    config.plugins = configured.or(named).into_iter().collect();
+    config.plugin_dir = None;
+    let config = Arc::new(config);
+    let (shelf, scopes, _library) = load_once(Arc::clone(&config)).await?;
+    for (id, status) in shelf.status() {
+        if let Status::Failed { stage, problem, .. } = status {
+            bail!("the plugin {id} does not load ({stage}): {problem}");
+        }
+    }
+    let catalog = shelf.catalog.borrow().clone();
+    let tools: Vec<&OfferedTool> = catalog.served().iter().flat_map(|served| &served.offer.tools).collect();
+    let Some(tool) = tools.iter().find(|tool| tool.own_name == command.tool || tool.published.name == command.tool) else {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.own_name.as_str()).collect();
+        bail!("the plugin has no tool `{}`; it has: {}", command.tool, names.join(", "));
+    };
+    let arguments = arguments(tool, &command.arguments)?;
+    let params = json!({
+        "name": tool.published.name,
+        "arguments": arguments,
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    });
+    let params = RawValue::from_string(params.to_string())?;
+    let server = Server::new(config, shelf.clone(), scopes, CancellationToken::new())?;
+    // Nobody reads what is said during the call; what there is no room for is dropped.
+    let (sender, _messages) = mpsc::channel(1);
+    let meta = RequestMeta::read(Some(&params)).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let ctx = modern::context(&server, &Id::number(1), meta, "command line", Outlet::new(sender))
+        .map_err(|error| anyhow::anyhow!("{error}"))?;
+    match transport::answer(&ctx, "tools/call", Some(&params)).await {
+        Ok(result) => show(&serde_json::from_str(&result)?),
+        Err(error) => {
+            print(&format!("error: {}", escaped(&error.message)))?;
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn same_file(one: &std::path::Path, other: &std::path::Path) -> bool {
+    crate::paths::FileId::at(one).is_some_and(|id| crate::paths::FileId::at(other) == Some(id))
+}
+
+/// One JSON object, or pairs whose values are read as the tool's schema has them.
+fn arguments(tool: &OfferedTool, given: &[String]) -> Result<Value> {
+    if let [only] = given
+        && only.trim_start().starts_with('{')
+    {
+        return serde_json::from_str(only).map_err(|error| anyhow::anyhow!("the arguments are not JSON: {error}"));
+    }
+    let schema: Value = serde_json::from_str(tool.input.text.get())?;
+    let mut object = Object::new();
+    for pair in given {
+        let Some((key, value)) = pair.split_once('=') else {
+            bail!("`{pair}` is neither key=value nor a JSON object");
+        };
+        let is_text = schema.pointer(&format!("/properties/{key}/type")).is_some_and(|kind| kind == "string");
+        let value = match serde_json::from_str(value) {
+            Ok(parsed) if !is_text => parsed,
+            _ => Value::from(value),
+        };
+        object.insert(key.to_owned(), value);
+    }
+    Ok(Value::Object(object))
+}
+
+fn show(result: &Value) -> Result<ExitCode> {
+    if let Some(requests) = result.get("inputRequests") {
+        bail!("the tool wants to ask its client, which the command line cannot answer: {requests}");
+    }
+    for block in result.get("content").and_then(Value::as_array).into_iter().flatten() {
+        match block.get("text").and_then(Value::as_str) {
+            Some(text) => print(&text.lines().map(escaped).collect::<Vec<_>>().join("\n"))?,
+            None => print(&block.to_string())?,
+        }
+    }
+    let failed = result.get("isError") == Some(&Value::Bool(true));
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

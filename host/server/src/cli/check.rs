@@ -1,0 +1,101 @@
+//! `wharf check`: loads everything once and says what a running wharf would say, all at once.
+
+use std::{path::Path, process::ExitCode, sync::Arc};
+
+use anyhow::{Result, bail};
+
+use super::{load_once, print};
+use crate::{
+    config::{self, Access, CommandLine, PluginConfig},
+    library::Status,
+};
+
+pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
+    let Some(file) = config::find(file)? else {
+        let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
+        bail!("there is no config to check: name one with -c, or write {default}");
+    };
+    let config = Arc::new(config::load(Some(&file), &CommandLine::default())?);
+    print(&format!("config {}", file.display()))?;
+    let (shelf, scopes, _library) = load_once(Arc::clone(&config)).await?;
+    let catalog = shelf.catalog.borrow().clone();
+    let mut failed = 0;
+    for (id, status) in shelf.status() {
+        match status {
+            Status::Failed { stage, problem, .. } => {
+                failed += 1;
+                print(&format!("\n{id}: FAILED ({stage}): {problem}"))?;
+            }
+            Status::Serving => {
+                let Some(served) = catalog.served().iter().find(|served| served.config.id == id) else { continue };
+                let offer = &served.offer;
+                print(&format!(
+                    "\n{id}: ok, {} tools, {} resources, {} templates, {} prompts",
+                    offer.tools.len(),
+                    offer.resources.len(),
+                    offer.templates.len(),
+                    offer.prompts.len()
+                ))?;
+                print(&format!("  sha256 {}", served.plugin.code().digest_hex()))?;
+                print(&format!("  granted: {}", granted(&served.config)))?;
+                let ungranted = ungranted(&served.config, served.plugin.code().imports());
+                if !ungranted.is_empty() {
+                    print(&format!("  could use, not granted: {}", ungranted.join(", ")))?;
+                }
+                for problem in scopes.problems(&served.config) {
+                    print(&format!("  note: {problem}"))?;
+                }
+            }
+        }
+    }
+    if shelf.status().is_empty() {
+        print("no plugins")?;
+    }
+    Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn granted(config: &PluginConfig) -> String {
+    let access = |access: Access| match access {
+        Access::Read => "read",
+        Access::ReadWrite => "read-write",
+    };
+    let grants = &config.grants;
+    let mut all = Vec::new();
+    all.extend(grants.roots.map(|roots| format!("roots ({})", access(roots))));
+    all.extend(grants.dirs.iter().map(|dir| format!("{} as {} ({})", dir.host.display(), dir.guest, access(dir.access))));
+    all.extend(grants.env.iter().map(|name| format!("${name}")));
+    for (granted, name) in
+        [(grants.ask.elicitation, "elicitation"), (grants.ask.sampling, "sampling"), (grants.ask.roots, "asking for roots")]
+    {
+        if granted {
+            all.push(name.to_owned());
+        }
+    }
+    if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+}
+
+/// What a component's imports would let it use, if it were granted.
+pub fn could_use(imports: &[String]) -> Vec<&'static str> {
+    let mut uses = Vec::new();
+    for (prefix, ability) in [
+        ("wasi:filesystem/", "files"),
+        ("wasi:http/", "HTTP"),
+        ("wasi:sockets/", "sockets"),
+        ("wasi:cli/environment", "environment variables"),
+    ] {
+        if imports.iter().any(|import| import.starts_with(prefix)) {
+            uses.push(ability);
+        }
+    }
+    uses
+}
+
+fn ungranted(config: &PluginConfig, imports: &[String]) -> Vec<&'static str> {
+    let mut uses = could_use(imports);
+    uses.retain(|ability| match *ability {
+        "files" => !config.grants.any_directory(),
+        "environment variables" => config.grants.env.is_empty(),
+        _ => true,
+    });
+    uses
+}

@@ -1,0 +1,182 @@
+//! The file as written. Unknown keys are errors that name the line and the nearest key there is.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    pub plugin_dir: Option<String>,
+    pub http: Http,
+    pub roots: Roots,
+    pub limits: Limits,
+    pub plugins: InFileOrder<Plugin>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Http {
+    pub listen: Option<String>,
+    pub token_env: Option<String>,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+    pub sessions: Option<usize>,
+    pub listens: Option<usize>,
+    pub in_flight: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Roots {
+    pub within: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    pub total_concurrency: Option<usize>,
+    pub total_memory_mib: Option<usize>,
+    pub message_kib: Option<usize>,
+    pub page_items: Option<usize>,
+    pub concurrency: Option<usize>,
+    pub memory_mib: Option<usize>,
+    pub timeout_ms: Option<u64>,
+    pub output_kib: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plugin {
+    pub path: String,
+    pub sha256: Option<String>,
+    pub prefix: Option<String>,
+    pub tools: Option<Vec<String>>,
+    pub prompts: Option<Vec<String>>,
+    pub instances: Option<String>,
+    #[serde(default)]
+    pub config: toml::Table,
+    #[serde(default)]
+    pub limits: PluginLimits,
+    #[serde(default)]
+    pub grants: Grants,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PluginLimits {
+    pub concurrency: Option<usize>,
+    pub memory_mib: Option<usize>,
+    pub timeout_ms: Option<u64>,
+    pub output_kib: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Grants {
+    pub roots: Option<String>,
+    pub dirs: Vec<Dir>,
+    pub env: Vec<String>,
+    pub ask: Vec<String>,
+    pub http: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dir {
+    pub host: String,
+    pub guest: Option<String>,
+    pub access: String,
+}
+
+/// A table whose order matters: the first plugin that takes a name keeps it.
+#[derive(Debug)]
+pub struct InFileOrder<T>(pub Vec<(String, T)>);
+
+impl<T> Default for InFileOrder<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for InFileOrder<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Table<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Table<T> {
+            type Value = Vec<(String, T)>;
+            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+                formatter.write_str("a table")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(entries)
+            }
+        }
+        deserializer.deserialize_map(Table(PhantomData)).map(InFileOrder)
+    }
+}
+
+/// Parses the file; the error reads `line: what is wrong`, without the line's text, which may hold a secret.
+pub fn parse(text: &str) -> Result<Config, String> {
+    toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let line = text.get(..start).unwrap_or(text).matches('\n').count() + 1;
+        format!("{line}: {}", explain(error.message()))
+    })
+}
+
+fn explain(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    if message.starts_with("unknown field")
+        && let Some(unknown) = quoted.next()
+    {
+        let known: Vec<&str> = quoted.collect();
+        let nearest = known.iter().min_by_key(|key| strsim::damerau_levenshtein(key, unknown));
+        return match nearest {
+            Some(nearest) if strsim::damerau_levenshtein(nearest, unknown) <= 3 => {
+                format!("unknown key `{unknown}`; did you mean `{nearest}`?")
+            }
+            _ => format!("unknown key `{unknown}`; there are: {}", known.join(", ")),
+        };
+    }
+    // Type errors repeat the value, which may be a secret; what was expected is enough.
+    match message.split_once(", expected ") {
+        Some((wrong, expected)) if wrong.starts_with("invalid") => format!("expected {expected}"),
+        _ => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_name_the_line_and_the_nearest_key() {
+        for (text, expected) in [
+            ("plugin_dri = 'x'", "1: unknown key `plugin_dri`; did you mean `plugin_dir`?"),
+            ("\n\n[http]\nlisten = 7", "4: expected a string"),
+            ("[http]\ntokenenv = 'x'", "2: unknown key `tokenenv`; did you mean `token_env`?"),
+            (
+                "[plugins.a]\npath = 'a'\nfrobnicate = 1",
+                "3: unknown key `frobnicate`; there are: path, sha256, prefix, tools, prompts, instances, config, limits, grants",
+            ),
+            ("[plugins.a]\nprefix = ''", "1: missing field `path`"),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), expected);
+        }
+        assert!(!parse("[limits]\ntimeout_ms = 'hunter2'").unwrap_err().contains("hunter2"));
+    }
+
+    #[test]
+    fn plugins_keep_their_order() {
+        let config = parse("[plugins.z]\npath='z'\n[plugins.a]\npath='a'\n[plugins.m]\npath='m'").unwrap();
+        let ids: Vec<&str> = config.plugins.0.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(ids, ["z", "a", "m"]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Who asks, in which revision, and where what belongs to the request goes.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use wharf_protocol::{
+    Id, Level, RpcError, capability::ClientCapabilities, encode::Encoder, message::notification_text, meta::RequestMeta,
+};
+use wharf_sandbox::{Events, model::{self as wit, Kind}};
+
+use crate::{bridge, era::legacy::Session, library::Change, server::Server, text};
+
+/// Where messages that belong to a request go: its pipe, or its response stream.
+#[derive(Clone)]
+pub struct Outlet(mpsc::Sender<String>);
+
+/// The other side is gone.
+#[derive(Debug)]
+pub struct Closed;
+
+impl Outlet {
+    pub fn new(sender: mpsc::Sender<String>) -> Self {
+        Self(sender)
+    }
+
+    pub async fn send(&self, text: String) -> Result<(), Closed> {
+        self.0.send(text).await.map_err(|_| Closed)
+    }
+
+    /// Drops the message if there is no room: for what may be lost, from where nothing may wait.
+    pub fn offer(&self, text: String) {
+        self.0.try_send(text).ok();
+    }
+
+    pub async fn closed(&self) {
+        self.0.closed().await;
+    }
+}
+
+/// One request's surroundings.
+#[derive(Clone)]
+pub struct Context {
+    pub server: Arc<Server>,
+    pub encoder: Encoder,
+    pub id: Id,
+    pub meta: RequestMeta,
+    pub capabilities: Arc<ClientCapabilities>,
+    pub client_info: Option<Value>,
+    /// Whom sealed state is bound to.
+    pub principal: Arc<str>,
+    /// Modern: the level the request asks for. Legacy requests look at their session.
+    pub log_level: Option<Level>,
+    pub outlet: Outlet,
+    pub session: Option<Arc<Session>>,
+}
+
+impl Context {
+    fn level(&self) -> Option<Level> {
+        match &self.session {
+            Some(session) => Some(session.log_level()),
+            None => self.log_level,
+        }
+    }
+
+    /// What a plugin is told of this request.
+    pub fn for_plugin(&self) -> wit::Context {
+        let progress = self.meta.progress_token.is_some();
+        let log = self.level().is_some();
+        let client = self.client_info.as_ref();
+        bridge::context(self.encoder.revision, client, &self.capabilities, self.meta.object(), progress, log)
+    }
+
+    /// Carries what a plugin says during a call to whom it concerns.
+    pub fn events(&self, plugin: &str) -> Arc<dyn Events> {
+        Arc::new(CallEvents { context: self.clone(), plugin: plugin.into() })
+    }
+
+    /// A capability that is missing: an error by which the client knows what to declare.
+    pub fn lacks(&self, what: &str, required: Value) -> RpcError {
+        RpcError::missing_capability(format!("this client did not declare what {what} needs"), required)
+    }
+}
+
+struct CallEvents {
+    context: Context,
+    plugin: Box<str>,
+}
+
+impl Events for CallEvents {
+    fn log(&self, level: wit::Level, message: String, data: Option<String>) {
+        let level = bridge::level(level);
+        let (plugin, line) = (&*self.plugin, || text::escaped(&message));
+        match level {
+            Level::Debug | Level::Info => tracing::debug!(plugin, "{}", line()),
+            Level::Notice | Level::Warning => tracing::info!(plugin, "{}", line()),
+            _ => tracing::warn!(plugin, "{}", line()),
+        }
+        if self.context.level().is_some_and(|least| level >= least) {
+            let data = data.and_then(|data| serde_json::from_str(&data).ok()).unwrap_or(Value::String(message));
+            let params = json!({ "level": level.as_str(), "logger": plugin, "data": data });
+            self.context.outlet.offer(notification_text("notifications/message", Some(&params)));
+        }
+    }
+
+    fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
+        let Some(token) = &self.context.meta.progress_token else { return };
+        let mut params = json!({ "progressToken": token.to_value(), "progress": number(done) });
+        if let Some(object) = params.as_object_mut() {
+            if let Some(total) = total {
+                object.insert("total".into(), number(total));
+            }
+            if let Some(message) = message
+                && self.context.encoder.revision >= wharf_protocol::Revision::V2025_03_26
+            {
+                object.insert("message".into(), message.into());
+            }
+        }
+        self.context.outlet.offer(notification_text("notifications/progress", Some(&params)));
+    }
+
+    fn list_changed(&self, kind: Kind) {
+        let change = Change::Announced { plugin: self.plugin.to_string(), list: kind };
+        // Full means that there is work enough; the plugin may announce again.
+        self.context.server.shelf.changes.try_send(change).ok();
+    }
+
+    fn resource_updated(&self, uri: String) {
+        let catalog = Arc::clone(&self.context.server.shelf.catalog.borrow());
+        if catalog.owns(&self.plugin, &uri) {
+            // Nobody listening is no failure.
+            self.context.server.updates.send(uri.into()).ok();
+        }
+    }
+}
+
+/// Whole numbers without a fraction, as people write them.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
+}

@@ -1,0 +1,133 @@
+//! The modern era: every request says everything of itself, and the server only ever answers.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json, value::RawValue};
+use wharf_protocol::{
+    Id, Level, Object, Revision, RpcError,
+    meta::{RequestMeta, SUBSCRIPTION_ID},
+    message::notification_text,
+    params::{Listen, ListenFilter},
+};
+
+use crate::{
+    catalog::Generations,
+    context::{Context, Outlet},
+    hub::{self, Listener},
+    server::Server,
+};
+
+/// The most resources one subscription may name.
+const MAX_SUBSCRIBED: usize = 1024;
+
+/// The surroundings of a request that makes a modern claim; the checks that do not depend on the transport.
+pub fn context(
+    server: &Arc<Server>,
+    id: &Id,
+    meta: RequestMeta,
+    principal: &str,
+    outlet: Outlet,
+) -> Result<Context, RpcError> {
+    let claim = meta.modern_claim()?;
+    let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == claim.version);
+    let revision = revision.ok_or_else(|| RpcError::unsupported_version(&claim.version))?;
+    let log_level = meta.log_level()?;
+    Ok(Context {
+        server: Arc::clone(server),
+        encoder: server.encoder(revision).clone(),
+        id: id.clone(),
+        client_info: meta.client_info().cloned(),
+        meta,
+        capabilities: Arc::new(claim.capabilities),
+        principal: principal.into(),
+        log_level,
+        outlet,
+        session: None,
+    })
+}
+
+/// Whether a request makes a modern claim, and its `_meta`.
+pub fn claim(params: Option<&RawValue>) -> Result<(bool, RequestMeta), RpcError> {
+    let meta = RequestMeta::read(params)?;
+    Ok((meta.claims_modern(), meta))
+}
+
+/// One `subscriptions/listen`.
+struct Subscription {
+    id: Id,
+    filter: ListenFilter,
+    told: Mutex<Option<Generations>>,
+}
+
+impl Listener for Subscription {
+    fn wants_tools(&self) -> bool {
+        self.filter.tools_list_changed == Some(true)
+    }
+    fn wants_prompts(&self) -> bool {
+        self.filter.prompts_list_changed == Some(true)
+    }
+    fn wants_resources(&self) -> bool {
+        self.filter.resources_list_changed == Some(true)
+    }
+    fn wants_resource(&self, uri: &str) -> bool {
+        self.filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.iter().any(|one| one == uri))
+    }
+    fn resources(&self) -> Vec<String> {
+        self.filter.resource_subscriptions.clone().unwrap_or_default()
+    }
+    fn tag(&self) -> Option<&Id> {
+        Some(&self.id)
+    }
+    fn wants_messages(&self, _: Level) -> bool {
+        false
+    }
+    fn told(&self) -> &Mutex<Option<Generations>> {
+        &self.told
+    }
+}
+
+/// Serves a subscription until the client leaves or wharf stops; then its result ends the stream.
+pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
+    let filter = params.notifications;
+    if filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > MAX_SUBSCRIBED) {
+        return Err(RpcError::invalid_params(format!("a subscription names at most {MAX_SUBSCRIBED} resources")));
+    }
+    // What changes from here on is told.
+    ctx.server.shelf.catalog().await;
+    let told = Mutex::new(Some(ctx.server.shelf.catalog.borrow().generations));
+    let acknowledged = acknowledgement(&ctx.id, &filter);
+    let subscription = Subscription { id: ctx.id.clone(), filter, told };
+    let outlet = ctx.outlet.clone();
+    tokio::select! {
+        () = hub::feed(&ctx.server, &subscription, &ctx.outlet, async move || {
+            // Closed outlets end the loop that follows.
+            outlet.send(acknowledged).await.ok();
+        }) => {}
+        () = ctx.server.stop.cancelled() => {}
+    }
+    Ok(ctx.encoder.listen_ended(&ctx.id))
+}
+
+fn acknowledgement(id: &Id, filter: &ListenFilter) -> String {
+    let mut honoured = Object::new();
+    for (key, wanted) in [
+        ("toolsListChanged", filter.tools_list_changed),
+        ("promptsListChanged", filter.prompts_list_changed),
+        ("resourcesListChanged", filter.resources_list_changed),
+    ] {
+        if wanted == Some(true) {
+            honoured.insert(key.into(), true.into());
+        }
+    }
+    if let Some(uris) = &filter.resource_subscriptions {
+        honoured.insert("resourceSubscriptions".into(), json!(uris));
+    }
+    let params = json!({ "notifications": honoured, "_meta": { SUBSCRIPTION_ID: id.to_value() } });
+    notification_text("notifications/subscriptions/acknowledged", Some(&params))
+}
+
+/// On a pipe, the end of a subscription by the server is also told as a cancellation, after its result.
+pub fn listen_cancelled(id: &Id) -> String {
+    let params: Value = json!({ "requestId": id.to_value(), "reason": "the server is stopping" });
+    notification_text("notifications/cancelled", Some(&params))
+}

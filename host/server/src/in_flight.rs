@@ -1,0 +1,58 @@
+//! The requests under way on one connection or session, by id, so that they can be cancelled.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::{Id, RpcError, params};
+
+/// More than this at once is refused, so that a client that never reads cannot fill memory.
+const MAX_IN_FLIGHT: usize = 1024;
+
+type Requests = Mutex<HashMap<Id, CancellationToken>>;
+
+#[derive(Default)]
+pub struct InFlight(Arc<Requests>);
+
+/// A request under way; its place is free again when this is dropped.
+pub struct Entered {
+    requests: Arc<Requests>,
+    id: Id,
+    pub cancelled: CancellationToken,
+}
+
+impl InFlight {
+    pub fn enter(&self, id: &Id) -> Result<Entered, RpcError> {
+        let mut requests = lock(&self.0);
+        if requests.contains_key(id) {
+            return Err(RpcError::invalid_request("a request with this id is already under way"));
+        }
+        if requests.len() >= MAX_IN_FLIGHT {
+            return Err(RpcError::internal(format!("more than {MAX_IN_FLIGHT} requests are under way; wait for some of them")));
+        }
+        let cancelled = CancellationToken::new();
+        requests.insert(id.clone(), cancelled.clone());
+        Ok(Entered { requests: Arc::clone(&self.0), id: id.clone(), cancelled })
+    }
+
+    /// Follows a `notifications/cancelled`; unknown and malformed ones do nothing.
+    pub fn cancel(&self, params: Option<&RawValue>) {
+        let id = params::read::<params::Cancelled>(params).ok().and_then(|params| Id::from_raw(params.request_id.get()));
+        if let Some(token) = id.and_then(|id| lock(&self.0).get(&id).cloned()) {
+            token.cancel();
+        }
+    }
+}
+
+fn lock(requests: &Requests) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
+    requests.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        lock(&self.requests).remove(&self.id);
+    }
+}

@@ -1,0 +1,503 @@
+//! The set of plugins: loads, replaces and removes them, and publishes a new catalog when something changed.
+//!
+//! One task does all of it, one change at a time. What fails to load changes nothing: the last good version keeps
+//! serving. Calls under way hold what they started with, so a replacement never disturbs them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
+
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use wharf_sandbox::{Code, Listing, LoadError, Operation, Outcome, Plugin, PluginSpec, Sandbox, Silence, model::Kind};
+
+use crate::{
+    bridge,
+    catalog::{Catalog, Generations, Served},
+    config::{self, Config, Grants, PluginConfig},
+    paths::FileId,
+    scope::Scopes,
+    text::escaped,
+};
+
+/// How long clients wait for the first load; what is not ready by then follows.
+pub const FIRST_LOAD: Duration = Duration::from_secs(15);
+/// How often a plugin may have one of its lists asked for again.
+const ANNOUNCEMENT_GAP: Duration = Duration::from_millis(250);
+
+/// What can happen to the library.
+#[derive(Debug)]
+pub enum Change {
+    /// Something on disk may have changed.
+    Files,
+    /// The operator's file was read anew.
+    Config(Arc<Config>),
+    /// A plugin says that one of its lists changed.
+    Announced { plugin: String, list: Kind },
+}
+
+/// How a plugin fares, for `check` and for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    Serving,
+    /// Not served, or served in an older version.
+    Failed { stage: &'static str, problem: String, last_good: bool },
+}
+
+/// What others see of the library.
+#[derive(Clone)]
+pub struct Shelf {
+    pub catalog: watch::Receiver<Arc<Catalog>>,
+    /// True once the first load is over.
+    pub ready: watch::Receiver<bool>,
+    pub changes: mpsc::Sender<Change>,
+    status: Arc<Mutex<BTreeMap<String, Status>>>,
+    /// Told of plugins that fail, in one sentence for clients.
+    pub failures: tokio::sync::broadcast::Sender<Arc<str>>,
+}
+
+impl Shelf {
+    pub fn status(&self) -> BTreeMap<String, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The catalog, once there is one; after [`FIRST_LOAD`] whatever there is.
+    pub async fn catalog(&self) -> Arc<Catalog> {
+        let mut ready = self.ready.clone();
+        if !*ready.borrow() {
+            // A closed channel means the library is gone; what it left is still served.
+            let _ = tokio::time::timeout(FIRST_LOAD, ready.wait_for(|ready| *ready)).await;
+        }
+        Arc::clone(&self.catalog.borrow())
+    }
+}
+
+pub struct Library {
+    sandbox: Arc<Sandbox>,
+    scopes: Arc<Scopes>,
+    config: Arc<Config>,
+    files: HashMap<PathBuf, Read>,
+    served: BTreeMap<String, Served>,
+    /// What each served plugin last listed, to see whether a list changed.
+    listings: HashMap<String, Listing>,
+    generations: Generations,
+    announced: HashMap<(String, u8), Announced>,
+    catalog: watch::Sender<Arc<Catalog>>,
+    ready: watch::Sender<bool>,
+    changes: mpsc::Receiver<Change>,
+    later: mpsc::Sender<Change>,
+    status: Arc<Mutex<BTreeMap<String, Status>>>,
+    failures: tokio::sync::broadcast::Sender<Arc<str>>,
+    /// Says on stderr what takes long, where somebody is watching.
+    progress: fn(&str),
+}
+
+/// What is known of a file: enough to see that it changed, and what came of it.
+#[derive(Clone)]
+struct Read {
+    stamp: Stamp,
+    code: Result<Code, Problem>,
+}
+
+/// When a plugin's list may be asked for again, and whether that is already arranged.
+struct Announced {
+    next: Instant,
+    scheduled: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    id: FileId,
+    length: u64,
+    modified: Option<SystemTime>,
+    changed: (i64, i64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Problem {
+    stage: &'static str,
+    text: String,
+}
+
+impl Library {
+    pub fn new(sandbox: Arc<Sandbox>, scopes: Arc<Scopes>, config: Arc<Config>, progress: fn(&str)) -> (Self, Shelf) {
+        let (catalog, catalog_seen) = watch::channel(Arc::default());
+        let (ready, ready_seen) = watch::channel(false);
+        let (later, changes) = mpsc::channel(256);
+        let (failures, _) = tokio::sync::broadcast::channel(64);
+        let status = Arc::default();
+        let shelf = Shelf {
+            catalog: catalog_seen,
+            ready: ready_seen,
+            changes: later.clone(),
+            status: Arc::clone(&status),
+            failures: failures.clone(),
+        };
+        let library = Self {
+            sandbox,
+            scopes,
+            config,
+            files: HashMap::new(),
+            served: BTreeMap::new(),
+            listings: HashMap::new(),
+            generations: Generations::default(),
+            announced: HashMap::new(),
+            catalog,
+            ready,
+            changes,
+            later,
+            status,
+            failures,
+            progress,
+        };
+        (library, shelf)
+    }
+
+    /// Loads everything, then follows changes until all senders are gone or `stop` is cancelled.
+    pub async fn run(mut self, stop: CancellationToken) {
+        self.load().await;
+        self.ready.send_replace(true);
+        loop {
+            let change = tokio::select! {
+                () = stop.cancelled() => return,
+                change = self.changes.recv() => change,
+            };
+            match change {
+                None => return,
+                Some(Change::Files) => self.load().await,
+                Some(Change::Config(config)) => {
+                    self.config = config;
+                    self.load().await;
+                }
+                Some(Change::Announced { plugin, list }) => self.announced(plugin, list).await,
+            }
+        }
+    }
+
+    /// Brings what is served in line with the config and the files.
+    pub async fn load(&mut self) {
+        let started = Instant::now();
+        let wanted = self.wanted();
+        let mut changed = self.remove_unwanted(&wanted);
+        for config in wanted {
+            changed |= self.bring(config).await;
+            // Nobody waits for the first load longer than this, so from then on each plugin counts.
+            if changed && !*self.ready.borrow() && started.elapsed() > FIRST_LOAD {
+                self.publish();
+                changed = false;
+            }
+        }
+        if changed || !*self.ready.borrow() {
+            self.publish();
+        }
+    }
+
+    /// The plugins there should be, in order of precedence.
+    fn wanted(&self) -> Vec<Arc<PluginConfig>> {
+        let mut wanted = self.config.plugins.clone();
+        let Some(folder) = &self.config.plugin_dir else { return wanted };
+        if let Err(error) = config::check_trusted_directory(folder, "plugin folder") {
+            self.report("plugin_dir", "read", &format!("{error:#}"), false);
+            return wanted;
+        }
+        self.set_status("plugin_dir", None);
+        let configured: Vec<FileId> = wanted.iter().filter_map(|plugin| FileId::at(&plugin.path)).collect();
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut dropped: Vec<(String, PathBuf)> = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "wasm") && path.is_file())
+            .filter(|path| FileId::at(path).is_some_and(|id| !configured.contains(&id)))
+            .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)))
+            .collect();
+        dropped.sort();
+        for (id, path) in dropped {
+            let problem = match config::check_id(&id) {
+                Err(error) => Some(error.to_string()),
+                Ok(()) if wanted.iter().any(|plugin| plugin.id == id) => {
+                    Some(format!("a configured plugin has the id `{id}` already; rename the file"))
+                }
+                Ok(()) => None,
+            };
+            match problem {
+                Some(problem) => self.report(&path.display().to_string(), "name", &problem, false),
+                None => wanted.push(Arc::new(self.config.dropped_in(&id, path))),
+            }
+        }
+        wanted
+    }
+
+    fn remove_unwanted(&mut self, wanted: &[Arc<PluginConfig>]) -> bool {
+        let gone: Vec<String> =
+            self.served.keys().filter(|id| wanted.iter().all(|plugin| plugin.id != **id)).cloned().collect();
+        for id in &gone {
+            if let Some(served) = self.take_out(id) {
+                served.revoked.cancel();
+                tracing::info!(plugin = id, "removed");
+            }
+        }
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        // Reported under a path or a key of the config, rather than under the id of a plugin.
+        let other = |id: &str| id == "plugin_dir" || (id.contains('/') && Path::new(id).exists());
+        status.retain(|id, _| other(id) || wanted.iter().any(|plugin| plugin.id == *id));
+        drop(status);
+        self.files.retain(|path, _| wanted.iter().any(|plugin| plugin.path == *path));
+        !gone.is_empty()
+    }
+
+    /// Loads one plugin if it or its config changed. True if something new is served.
+    async fn bring(&mut self, config: Arc<PluginConfig>) -> bool {
+        let code = match self.code(&config).await {
+            Ok(code) => code,
+            Err(problem) => {
+                self.failed(&config, &problem);
+                return self.narrow(&config);
+            }
+        };
+        if let Some(served) = self.served.get(&config.id)
+            && served.plugin.code().digest() == code.digest()
+            && served.config == config
+        {
+            self.set_status(&config.id, Some(Status::Serving));
+            return false;
+        }
+        let spec = PluginSpec { id: config.id.clone(), limits: config.limits.clone(), config: Arc::clone(&config.config) };
+        let plugin = Plugin::new(code, spec);
+        match self.ask(&plugin, &config).await {
+            Ok((listing, offer)) => self.serve(plugin, config, listing, offer),
+            Err(problem) => {
+                self.failed(&config, &problem);
+                self.narrow(&config)
+            }
+        }
+    }
+
+    /// The code in a file, compiled if the file is not the one that was read last.
+    async fn code(&mut self, config: &PluginConfig) -> Result<Code, Problem> {
+        let problem = |stage, text: String| Problem { stage, text };
+        config::check_trusted_file(&config.path, "plugin").map_err(|error| problem("read", format!("{error:#}")))?;
+        let path = config.path.clone();
+        let unreadable = |error: std::io::Error| problem("read", format!("{}: {error}", config.path.display()));
+        let stamp = Stamp::of(&path).map_err(unreadable)?;
+        let known = self.files.get(&path).filter(|read| read.stamp == stamp);
+        let code = match known {
+            Some(read) => read.code.clone(),
+            None => {
+                let code = self.compile(&config.id, path.clone(), stamp.length).await;
+                // Stamped as before it was read: if it changed meanwhile, it will be read again.
+                self.files.insert(path, Read { stamp, code: code.clone() });
+                code
+            }
+        }?;
+        match &config.sha256 {
+            Some(expected) if expected != code.digest() => Err(problem(
+                "verify",
+                format!("the file's SHA-256 is {}, not the one in the config; if you trust the file, put it there", code.digest_hex()),
+            )),
+            _ => Ok(code),
+        }
+    }
+
+    async fn compile(&self, id: &str, path: PathBuf, length: u64) -> Result<Code, Problem> {
+        let load = |error: LoadError| Problem { stage: "load", text: error.to_string() };
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if length > wharf_sandbox::MAX_COMPONENT_BYTES {
+            return Err(load(LoadError::TooLarge(length)));
+        }
+        let _turn = self.sandbox.compile_turn().await;
+        let sandbox = Arc::clone(&self.sandbox);
+        let work = tokio::task::spawn_blocking(move || {
+            let bytes = std::fs::read(&path)
+                .map_err(|error| Problem { stage: "read", text: format!("{}: {error}", path.display()) })?;
+            sandbox.compile(&bytes).map_err(load)
+        });
+        let mut work = std::pin::pin!(work);
+        let joined = match tokio::time::timeout(Duration::from_millis(300), &mut work).await {
+            Ok(joined) => joined,
+            Err(_) => {
+                (self.progress)(&format!("compiling {id} …"));
+                work.await
+            }
+        };
+        joined.unwrap_or_else(|_| Err(Problem { stage: "load", text: "the compiler failed on this component".into() }))
+    }
+
+    /// Has the plugin say what it offers, and checks it.
+    async fn ask(&self, plugin: &Plugin, config: &PluginConfig) -> Result<(Listing, bridge::Offer), Problem> {
+        let scope = self.scopes.for_listing(config);
+        let report = plugin.call(Operation::List, &scope, Arc::new(Silence), None).await;
+        let listing = match report.result {
+            Ok(Outcome::Listing(listing)) => listing,
+            Ok(_) => Listing::default(),
+            Err(error) => {
+                let printed = if report.printed.is_empty() { String::new() } else { format!("; it printed: {}", escaped(&report.printed)) };
+                let text = format!("{}{printed}", LoadError::List(escaped(&error.to_string())));
+                return Err(Problem { stage: "list", text });
+            }
+        };
+        let offer = bridge::offer(config, listing.clone()).map_err(|text| Problem { stage: "list", text })?;
+        Ok((listing, offer))
+    }
+
+    /// Takes a loaded plugin in, unless a name of its own is taken. A plugin of lesser precedence that has such a name makes room.
+    fn serve(&mut self, plugin: Plugin, config: Arc<PluginConfig>, listing: Listing, offer: bridge::Offer) -> bool {
+        let id = config.id.clone();
+        let previous = self.served.get(&id).cloned();
+        let narrowed = previous.as_ref().is_some_and(|old| narrowed(&old.config.grants, &config.grants));
+        let revoked = match &previous {
+            Some(old) if !narrowed => old.revoked.clone(),
+            _ => CancellationToken::new(),
+        };
+        let served = Served { plugin, config: Arc::clone(&config), offer: Arc::new(offer), revoked };
+        self.served.insert(id.clone(), served);
+        while let Err(clash) = Catalog::build(self.in_order(), self.generations, self.config.page_items) {
+            let problem = Problem { stage: "names", text: clash.problem };
+            if clash.loser == id {
+                match previous {
+                    Some(previous) => self.served.insert(id, previous),
+                    None => self.served.remove(&id),
+                };
+                self.failed(&config, &problem);
+                return self.narrow(&config);
+            }
+            if let Some(loser) = self.take_out(&clash.loser) {
+                self.failed(&loser.config, &problem);
+            }
+        }
+        if let Some(previous) = previous.filter(|_| narrowed) {
+            previous.revoked.cancel();
+        }
+        let old = self.listings.insert(id.clone(), listing.clone()).unwrap_or_default();
+        self.count_changes(&old, &listing);
+        self.set_status(&id, Some(Status::Serving));
+        tracing::info!(plugin = id, "serving");
+        true
+    }
+
+    fn take_out(&mut self, id: &str) -> Option<Served> {
+        if let Some(listing) = self.listings.remove(id) {
+            self.count_changes(&listing, &Listing::default());
+        }
+        self.served.remove(id)
+    }
+
+    /// A plugin whose new version fails keeps serving the old one, but with no more than it is granted now.
+    fn narrow(&mut self, config: &Arc<PluginConfig>) -> bool {
+        let Some(served) = self.served.get_mut(&config.id) else { return false };
+        if served.config.grants == config.grants {
+            return false;
+        }
+        if narrowed(&served.config.grants, &config.grants) {
+            served.revoked.cancel();
+            served.revoked = CancellationToken::new();
+        }
+        served.config = Arc::new(PluginConfig { grants: config.grants.clone(), ..(*served.config).clone() });
+        true
+    }
+
+    fn in_order(&self) -> Vec<Served> {
+        let position = |id: &str| self.config.plugins.iter().position(|plugin| plugin.id == id).unwrap_or(usize::MAX);
+        let mut served: Vec<Served> = self.served.values().cloned().collect();
+        served.sort_by_key(|one| (one.config.origin, position(&one.config.id), one.config.id.clone()));
+        served
+    }
+
+    fn count_changes(&mut self, old: &Listing, new: &Listing) {
+        self.generations.tools += u64::from(old.tools != new.tools);
+        self.generations.prompts += u64::from(old.prompts != new.prompts);
+        self.generations.resources += u64::from(old.resources != new.resources || old.templates != new.templates);
+    }
+
+    fn publish(&self) {
+        match Catalog::build(self.in_order(), self.generations, self.config.page_items) {
+            Ok(catalog) => {
+                self.catalog.send_replace(Arc::new(catalog));
+            }
+            Err(clash) => tracing::error!(plugin = clash.loser, "not published: {}", clash.problem),
+        }
+    }
+
+    /// A plugin announced a change: asks it again, at most once per gap, and counts the change even if the list is the same.
+    async fn announced(&mut self, id: String, list: Kind) {
+        let Some(served) = self.served.get(&id).cloned() else { return };
+        let now = Instant::now();
+        let last = self.announced.entry((id.clone(), list as u8)).or_insert(Announced { next: now, scheduled: false });
+        if now < last.next {
+            if !last.scheduled {
+                last.scheduled = true;
+                let (later, next) = (self.later.clone(), last.next);
+                tokio::spawn(async move {
+                    tokio::time::sleep_until(next.into()).await;
+                    later.send(Change::Announced { plugin: id, list }).await.ok();
+                });
+            }
+            return;
+        }
+        *last = Announced { next: now + ANNOUNCEMENT_GAP, scheduled: false };
+        match self.ask(&served.plugin, &served.config).await {
+            Ok((listing, offer)) => {
+                let before = self.generations;
+                self.serve(served.plugin, served.config, listing, offer);
+                let at_least = |generation: &mut u64, before: u64| *generation = (*generation).max(before + 1);
+                match list {
+                    Kind::Tools => at_least(&mut self.generations.tools, before.tools),
+                    Kind::Resources => at_least(&mut self.generations.resources, before.resources),
+                    Kind::Prompts => at_least(&mut self.generations.prompts, before.prompts),
+                }
+                self.publish();
+            }
+            Err(problem) => self.failed(&served.config, &problem),
+        }
+    }
+
+    fn failed(&self, config: &PluginConfig, problem: &Problem) {
+        self.report(&config.id, problem.stage, &problem.text, self.served.contains_key(&config.id));
+    }
+
+    /// Tells operator and clients of a failure, once until it changes.
+    fn report(&self, id: &str, stage: &'static str, problem: &str, last_good: bool) {
+        let problem = escaped(problem);
+        let status = Status::Failed { stage, problem: problem.clone(), last_good };
+        if self.set_status(id, Some(status)) {
+            let still = if last_good { "; its last good version serves" } else { "" };
+            tracing::error!(plugin = id, stage, "does not load: {problem}{still}");
+            // Nobody listening is no failure.
+            self.failures.send(format!("The plugin `{id}` does not load ({stage}): {problem}{still}").into()).ok();
+        }
+    }
+
+    /// True if this is news.
+    fn set_status(&self, id: &str, new: Option<Status>) -> bool {
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = match new.clone() {
+            Some(new) => status.insert(id.to_owned(), new),
+            None => status.remove(id),
+        };
+        old != new
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path) -> std::io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = std::fs::metadata(path)?;
+        Ok(Self {
+            id: FileId::of(&metadata),
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
+    }
+}
+
+/// Whether something that was granted no longer is.
+fn narrowed(old: &Grants, new: &Grants) -> bool {
+    old.roots > new.roots
+        || old.dirs.iter().any(|dir| !new.dirs.contains(dir))
+        || old.env.iter().any(|name| !new.env.contains(name))
+        || (old.ask.elicitation && !new.ask.elicitation)
+        || (old.ask.sampling && !new.ask.sampling)
+        || (old.ask.roots && !new.ask.roots)
+}

@@ -1,0 +1,184 @@
+//! Builds the scope of a call: the operator's directories and the client's roots, opened, intersected, handed over.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+};
+
+use wharf_sandbox::{Directory, Scope};
+
+use crate::{
+    config::{Access, Config, PluginConfig},
+    grants::{self, Lessened},
+    paths::{FileId, folders_leading_to},
+    roots::{Ceilings, OpenDirectory, OpenRoot},
+};
+
+/// What all scopes depend on. Renewed with the config.
+pub struct Scopes {
+    state: RwLock<Arc<State>>,
+    /// Whether client roots are of use at all without the operator saying where they may lie.
+    home_ceiling: bool,
+    warned: Mutex<HashSet<(String, Lessened)>>,
+}
+
+struct State {
+    ceilings: Ceilings,
+    /// Opened by the operator: `dirs` by host path, and the roots for clients that have none.
+    opened: HashMap<PathBuf, OpenRoot>,
+    fixed: Vec<Arc<OpenRoot>>,
+    trusted: HashSet<FileId>,
+}
+
+/// The roots a call has: none asked for, the client's, or the operator's in their place.
+#[derive(Clone, Default)]
+pub struct CallRoots(pub Vec<Arc<OpenRoot>>);
+
+impl Scopes {
+    /// `home_ceiling`: whether clients may open what lies in the home directory if the operator says nothing.
+    pub fn new(config: &Config, cache: Option<&PathBuf>, home_ceiling: bool) -> Self {
+        let state = RwLock::new(Arc::new(State::new(config, cache, home_ceiling)));
+        Self { state, home_ceiling, warned: Mutex::default() }
+    }
+
+    pub fn renew(&self, config: &Config, cache: Option<&PathBuf>) {
+        let state = Arc::new(State::new(config, cache, self.home_ceiling));
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        self.warned.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether roots of clients can come to anything.
+    pub fn accepts_roots(&self) -> bool {
+        !self.state().ceilings.is_empty()
+    }
+
+    /// The operator's own roots, for clients that have none.
+    pub fn fixed_roots(&self) -> CallRoots {
+        CallRoots(self.state().fixed.clone())
+    }
+
+    /// Opens what a client calls its roots; what cannot be opened is dropped with a warning. Roots that were open before
+    /// keep their handles.
+    pub fn open(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
+        let state = self.state();
+        let mut opened: Vec<Arc<OpenRoot>> = Vec::new();
+        for root in roots.iter().take(MAX_ROOTS) {
+            match state.ceilings.open(&root.uri) {
+                Ok(root) => {
+                    let known = before.0.iter().find(|known| known.same_place(&root) && known.shown == root.shown);
+                    opened.push(known.map_or_else(|| Arc::new(root), Arc::clone));
+                }
+                Err(why) => tracing::warn!("root {} is ignored: {why}", crate::text::escaped(&root.uri)),
+            }
+        }
+        if roots.len() > MAX_ROOTS {
+            tracing::warn!("the client has {} roots; only the first {MAX_ROOTS} count", roots.len());
+        }
+        CallRoots(opened)
+    }
+
+    /// The scope of a call.
+    pub fn for_call(&self, config: &PluginConfig, roots: &CallRoots) -> Scope {
+        let state = self.state();
+        let (mut wanted, missing) = state.directories(config);
+        for path in missing {
+            tracing::warn!(plugin = config.id, "the directory {} is not there", path.display());
+        }
+        if let Some(access) = config.grants.roots {
+            for root in &roots.0 {
+                let ceilings = (!state.fixed.iter().any(|fixed| Arc::ptr_eq(fixed, root))).then_some(&state.ceilings);
+                wanted.extend(root.now(ceilings).map(|directory| (directory, access)));
+            }
+        }
+        let (granted, lessened) = grants::intersect(wanted, &state.trusted);
+        for one in lessened {
+            let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+            if warned.insert((config.id.clone(), one.clone())) {
+                tracing::warn!(plugin = config.id, "{one}");
+            }
+        }
+        let directories = granted.into_iter().filter_map(|one| {
+            let handle = one.directory.handle.try_clone().ok()?;
+            Some(Directory::new(handle, one.directory.shown, one.access == Access::ReadWrite))
+        });
+        let environment = config.grants.env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+        Scope { directories: directories.collect(), environment: environment.collect() }
+    }
+
+    /// The scope in which a plugin says what it offers: no client, so no roots.
+    pub fn for_listing(&self, config: &PluginConfig) -> Scope {
+        self.for_call(config, &CallRoots::default())
+    }
+
+    /// What `check` says of a plugin's directories.
+    pub fn problems(&self, config: &PluginConfig) -> Vec<String> {
+        let state = self.state();
+        let (wanted, missing) = state.directories(config);
+        let mut problems: Vec<String> =
+            missing.iter().map(|path| format!("the directory {} is not there", path.display())).collect();
+        problems.extend(grants::intersect(wanted, &state.trusted).1.iter().map(ToString::to_string));
+        problems
+    }
+}
+
+/// The most roots of one client that count.
+const MAX_ROOTS: usize = 64;
+
+impl State {
+    /// The operator's directories for a plugin as they are now, and those that are missing.
+    fn directories(&self, config: &PluginConfig) -> (Vec<(OpenDirectory, Access)>, Vec<PathBuf>) {
+        let (mut wanted, mut missing) = (Vec::new(), Vec::new());
+        for dir in &config.grants.dirs {
+            let open = self.opened.get(&dir.host).and_then(|open| open.now(None));
+            // It may have been made since the config was read.
+            match open.or_else(|| OpenRoot::by_operator(&dir.host).ok()?.now(None)) {
+                Some(mut directory) => {
+                    directory.shown.clone_from(&dir.guest);
+                    wanted.push((directory, dir.access));
+                }
+                None => missing.push(dir.host.clone()),
+            }
+        }
+        (wanted, missing)
+    }
+
+    fn new(config: &Config, cache: Option<&PathBuf>, home_ceiling: bool) -> Self {
+        let ceilings = match &config.roots.within {
+            Some(paths) => Ceilings::configured(paths),
+            None if home_ceiling => Ceilings::home(),
+            None => Ceilings::default(),
+        };
+        let mut opened = HashMap::new();
+        for dir in config.plugins.iter().flat_map(|plugin| &plugin.grants.dirs) {
+            match OpenRoot::by_operator(&dir.host) {
+                Ok(open) => {
+                    opened.insert(dir.host.clone(), open);
+                }
+                Err(error) => tracing::warn!("dirs: {}: {error}", dir.host.display()),
+            }
+        }
+        let fixed = config.roots.fixed.iter().filter_map(|path| match OpenRoot::by_operator(path) {
+            Ok(open) => Some(Arc::new(open)),
+            Err(error) => {
+                tracing::warn!("--root {}: {error}", path.display());
+                None
+            }
+        });
+        let binary = std::env::current_exe().ok();
+        let plugins = config.plugins.iter().map(|plugin| &plugin.path);
+        let within_folders = config.plugin_dir.iter().chain(cache).map(|folder| folder.join("*"));
+        let trusted = plugins
+            .chain(&config.file)
+            .chain(&binary)
+            .cloned()
+            .chain(within_folders)
+            .flat_map(|path| folders_leading_to(&path))
+            .collect();
+        Self { ceilings, opened, fixed: fixed.collect(), trusted }
+    }
+}

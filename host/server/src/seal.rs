@@ -1,0 +1,178 @@
+//! Seals what a modern client carries between the rounds of one request.
+//!
+//! The client can neither read nor change it, nor use it for another request: it is bound to who asks, the method, the
+//! name and arguments, and the plugin's code. It expires.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use chacha20poly1305::{
+    XChaCha20Poly1305, XNonce,
+    aead::{Aead, KeyInit, Payload},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use wharf_protocol::RpcError;
+
+/// How long a person may take to answer.
+const LIFETIME: Duration = Duration::from_secs(600);
+const VERSION: &str = "v1.";
+const NONCE_BYTES: usize = 24;
+/// The longest token accepted.
+const MAX_TOKEN_BYTES: usize = 512 * 1024;
+
+pub struct Seal {
+    cipher: XChaCha20Poly1305,
+}
+
+/// What a request carries from round to round.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Carried {
+    /// Answers the plugin has had, by key, in the form `bridge` gives them.
+    pub answers: Vec<(String, Value)>,
+    /// The plugin's own bytes.
+    pub state: Option<Vec<u8>>,
+    /// The client's roots, if they were asked for.
+    pub roots: Option<Vec<String>>,
+    pub rounds: u32,
+}
+
+/// What a sealed text is bound to.
+#[derive(Clone, Copy)]
+pub struct Binding<'a> {
+    pub principal: &'a str,
+    pub method: &'a str,
+    /// The tool's or prompt's name, or the URI.
+    pub name: &'a str,
+    pub arguments: &'a Value,
+    pub plugin_digest: &'a [u8; 32],
+}
+
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    expires: u64,
+    carried: Carried,
+}
+
+impl Seal {
+    /// With a key of this process. State sealed before a restart is refused after it.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)?;
+        Ok(Self { cipher: XChaCha20Poly1305::new(&key.into()) })
+    }
+
+    pub fn seal(&self, carried: Carried, binding: &Binding) -> Result<String, RpcError> {
+        let failed = || RpcError::internal("the state of this request cannot be sealed");
+        let sealed = Sealed { expires: now() + LIFETIME.as_secs(), carried };
+        let text = serde_json::to_vec(&sealed).map_err(|_| failed())?;
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).map_err(|_| failed())?;
+        let payload = Payload { msg: &text, aad: &binding.bytes() };
+        let encrypted = self.cipher.encrypt(XNonce::from_slice(&nonce), payload).map_err(|_| failed())?;
+        let token = format!("{VERSION}{}", URL_SAFE_NO_PAD.encode([nonce.as_slice(), &encrypted].concat()));
+        if token.len() > MAX_TOKEN_BYTES { Err(failed()) } else { Ok(token) }
+    }
+
+    /// What was sealed, if it was sealed here, for this very request, and not too long ago.
+    pub fn open(&self, token: &str, binding: &Binding) -> Result<Carried, RpcError> {
+        let refused = || RpcError::invalid_params("`requestState` is not from here, not for this request, or too old");
+        let body = token.strip_prefix(VERSION).filter(|body| body.len() <= MAX_TOKEN_BYTES).ok_or_else(refused)?;
+        let bytes = URL_SAFE_NO_PAD.decode(body).map_err(|_| refused())?;
+        let (nonce, encrypted) = bytes.split_at_checked(NONCE_BYTES).ok_or_else(refused)?;
+        let payload = Payload { msg: encrypted, aad: &binding.bytes() };
+        let text = self.cipher.decrypt(XNonce::from_slice(nonce), payload).map_err(|_| refused())?;
+        let sealed: Sealed = serde_json::from_slice(&text).map_err(|_| refused())?;
+        if sealed.expires < now() { Err(refused()) } else { Ok(sealed.carried) }
+    }
+}
+
+impl Binding<'_> {
+    fn bytes(&self) -> Vec<u8> {
+        let mut arguments = String::new();
+        canonical(self.arguments, &mut arguments);
+        let mut digest = Sha256::new();
+        for part in [self.principal, self.method, self.name, &arguments] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        digest.update(self.plugin_digest);
+        [b"wharf request state 1".as_slice(), &digest.finalize()].concat()
+    }
+}
+
+/// One text for all spellings of a JSON value, since clients may write their arguments anew: members sorted, `1.0` as `1`.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let mut keys: Vec<&String> = members.keys().collect();
+            keys.sort();
+            out.push('{');
+            for key in keys {
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                canonical(members.get(key).unwrap_or(&Value::Null), out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => out.push_str(&format!("{float:.0}")),
+            _ => out.push_str(&number.to_string()),
+        },
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_same_request_opens_it() {
+        let seal = Seal::generate().unwrap();
+        let arguments = json!({ "a": 1, "b": [1.5, "x"] });
+        let digest = [7; 32];
+        let binding =
+            Binding { principal: "stdio", method: "tools/call", name: "t", arguments: &arguments, plugin_digest: &digest };
+        let token = seal.seal(Carried { rounds: 2, ..Carried::default() }, &binding).unwrap();
+        assert_eq!(seal.open(&token, &binding).unwrap().rounds, 2);
+
+        let respelled = json!({ "b": [1.5, "x"], "a": 1.0 });
+        assert!(seal.open(&token, &Binding { arguments: &respelled, ..binding }).is_ok());
+
+        let (other, empty, another_digest) = (json!({ "a": 2, "b": [1.5, "x"] }), json!({}), [8; 32]);
+        for different in [
+            Binding { principal: "token", ..binding },
+            Binding { method: "prompts/get", ..binding },
+            Binding { name: "u", ..binding },
+            Binding { arguments: &other, ..binding },
+            Binding { arguments: &empty, ..binding },
+            Binding { plugin_digest: &another_digest, ..binding },
+        ] {
+            assert!(seal.open(&token, &different).is_err());
+        }
+        assert!(Seal::generate().unwrap().open(&token, &binding).is_err());
+        for at in 0..token.len() {
+            let mut altered = token.clone().into_bytes();
+            altered[at] = if altered[at] == b'A' { b'B' } else { b'A' };
+            let altered = String::from_utf8(altered).unwrap();
+            assert!(seal.open(&altered, &binding).is_err(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What all connections share.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::sync::broadcast;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
+
+use crate::{config::Config, library::Shelf, scope::Scopes, seal::Seal};
+
+/// Resource updates that a slow listener may be behind before it is told of all its resources.
+const UPDATES_KEPT: usize = 256;
+
+pub struct Server {
+    pub config: Arc<Config>,
+    pub shelf: Shelf,
+    pub scopes: Arc<Scopes>,
+    pub seal: Seal,
+    /// URIs of resources that have new contents.
+    pub updates: broadcast::Sender<Arc<str>>,
+    /// Cancelled when wharf shuts down.
+    pub stop: CancellationToken,
+    /// Every task that serves somebody; shutdown waits for them.
+    pub tasks: TaskTracker,
+    encoders: [Encoder; Revision::ALL.len()],
+    incidents: AtomicU64,
+    hinted: Mutex<HashSet<String>>,
+}
+
+impl Server {
+    pub fn new(config: Arc<Config>, shelf: Shelf, scopes: Arc<Scopes>, stop: CancellationToken) -> anyhow::Result<Arc<Self>> {
+        let info = ServerInfo {
+            name: "wharf".into(),
+            title: Some("wharf".into()),
+            version: env!("CARGO_PKG_VERSION").into(),
+        };
+        Ok(Arc::new(Self {
+            config,
+            shelf,
+            scopes,
+            seal: Seal::generate().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
+            updates: broadcast::channel(UPDATES_KEPT).0,
+            stop,
+            tasks: TaskTracker::new(),
+            encoders: Revision::ALL.map(|revision| Encoder { revision, server: info.clone() }),
+            incidents: AtomicU64::new(0),
+            hinted: Mutex::default(),
+        }))
+    }
+
+    pub fn encoder(&self, revision: Revision) -> &Encoder {
+        let [v2024_11, v2025_03, v2025_06, v2025_11, v2026_07] = &self.encoders;
+        match revision {
+            Revision::V2024_11_05 => v2024_11,
+            Revision::V2025_03_26 => v2025_03,
+            Revision::V2025_06_18 => v2025_06,
+            Revision::V2025_11_25 => v2025_11,
+            Revision::V2026_07_28 => v2026_07,
+        }
+    }
+
+    /// Answers for a defect of ours: the client gets a number that the operator finds in the log.
+    pub fn incident(&self, detail: &str) -> RpcError {
+        let number = self.incidents.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = format!("{}-{number}", std::process::id());
+        tracing::error!(incident = id, "a defect of wharf: {}", crate::text::escaped(detail));
+        RpcError::internal(format!("internal error; the operator finds it in the log as incident {id}"))
+    }
+
+    /// Tells the operator, once for each text, what a plugin was refused and where to allow it.
+    pub fn hint(&self, plugin: &str, text: String) {
+        let mut hinted = self.hinted.lock().unwrap_or_else(PoisonError::into_inner);
+        if hinted.len() < 4096 && hinted.insert(format!("{plugin}: {text}")) {
+            let file = self.config.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
+            tracing::warn!(plugin, "{text}; to allow it, edit [plugins.{plugin}.grants] in {file}");
+        }
+    }
+}

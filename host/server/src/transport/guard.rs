@@ -1,0 +1,139 @@
+//! Who may talk to the HTTP server at all. Loopback is not private: any web page can make its visitor's browser send
+//! requests there. So the host that was asked for must be ours, and a browser must come from an origin that is listed.
+
+use http::{HeaderMap, header};
+
+use crate::config::Http;
+
+/// Why a request is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// 403: the `Host` is not one of ours, as when a name was made to point here.
+    Host,
+    /// 403: the page is not one of those listed.
+    Origin,
+    /// 401: no token, or not the right one.
+    Token,
+}
+
+impl Refusal {
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::Host => "this host is not served here; add it to `allowed_hosts` in [http]",
+            Self::Origin => "this origin is not allowed; add it to `allowed_origins` in [http]",
+            Self::Token => "a bearer token is needed",
+        }
+    }
+}
+
+pub fn check(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
+    if !host_allowed(config, headers) {
+        return Err(Refusal::Host);
+    }
+    if !origin_allowed(config, headers) {
+        return Err(Refusal::Origin);
+    }
+    match &config.token {
+        Some(token) if !bearer(headers).is_some_and(|given| token.matches(given)) => Err(Refusal::Token),
+        _ => Ok(()),
+    }
+}
+
+/// The value of a header that stands exactly once.
+fn single<'a>(headers: &'a HeaderMap, name: header::HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+fn host_allowed(config: &Http, headers: &HeaderMap) -> bool {
+    let Some(host) = single(headers, header::HOST) else { return false };
+    let name = without_port(host);
+    let local = ["localhost", "127.0.0.1", "[::1]"].iter().any(|local| name.eq_ignore_ascii_case(local));
+    // Bound to an address, it may be called by that address.
+    let listen = config.listen.ip();
+    let own = !listen.is_unspecified() && name.trim_matches(['[', ']']).parse() == Ok(listen);
+    let listed = config.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host) || allowed.eq_ignore_ascii_case(name));
+    local || own || listed
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rfind(':') {
+        Some(at) if host.get(at + 1..).is_some_and(|port| !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit())) => {
+            host.get(..at).unwrap_or(host)
+        }
+        _ => host,
+    }
+}
+
+fn origin_allowed(config: &Http, headers: &HeaderMap) -> bool {
+    let listed = |origin: &str| config.allowed_origins.iter().any(|allowed| allowed == origin);
+    if headers.contains_key(header::ORIGIN) {
+        return single(headers, header::ORIGIN).is_some_and(|origin| listed(origin) || is_own(origin, headers));
+    }
+    // Requests of pages without an Origin, as an image or a script would make them.
+    match headers.get("sec-fetch-site") {
+        Some(site) => site == "none" || site == "same-origin",
+        None => true,
+    }
+}
+
+/// Whether an origin is the very server that was asked, which the check of the host has found to be ours.
+fn is_own(origin: &str, headers: &HeaderMap) -> bool {
+    let host = single(headers, header::HOST).unwrap_or_default();
+    origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")).is_some_and(|own| own.eq_ignore_ascii_case(host))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = single(headers, header::AUTHORIZATION)?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Http {
+        Http {
+            listen: "127.0.0.1:7300".parse().unwrap(),
+            token: None,
+            allowed_hosts: vec!["wharf.example".into()],
+            allowed_origins: vec!["https://app.example".into()],
+            sessions: 1,
+            listens: 1,
+            in_flight: 1,
+        }
+    }
+
+    #[test]
+    fn table() {
+        for (headers, expected) in [
+            (&[("host", "localhost:7300")][..], Ok(())),
+            (&[("host", "localhost")], Ok(())),
+            (&[("host", "127.0.0.1:1")], Ok(())),
+            (&[("host", "[::1]:7300")], Ok(())),
+            (&[("host", "wharf.example:443")], Ok(())),
+            (&[], Err(Refusal::Host)),
+            (&[("host", "evil.example")], Err(Refusal::Host)),
+            (&[("host", "localhost.evil.example")], Err(Refusal::Host)),
+            (&[("host", "127.0.0.1.evil.example:7300")], Err(Refusal::Host)),
+            (&[("host", "localhost"), ("host", "evil.example")], Err(Refusal::Host)),
+            (&[("host", "localhost:7300"), ("origin", "http://localhost:7300")], Ok(())),
+            (&[("host", "localhost:7300"), ("origin", "http://localhost:8000")], Err(Refusal::Origin)),
+            (&[("host", "localhost:7300"), ("origin", "https://app.example")], Ok(())),
+            (&[("host", "localhost:7300"), ("origin", "https://app.example.evil")], Err(Refusal::Origin)),
+            (&[("host", "localhost:7300"), ("origin", "null")], Err(Refusal::Origin)),
+            (&[("host", "localhost:7300"), ("origin", "")], Err(Refusal::Origin)),
+            (&[("host", "localhost:7300"), ("sec-fetch-site", "cross-site")], Err(Refusal::Origin)),
+            (&[("host", "localhost:7300"), ("sec-fetch-site", "same-site")], Err(Refusal::Origin)),
+            (&[("host", "localhost:7300"), ("sec-fetch-site", "none")], Ok(())),
+        ] {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(*name, value.parse().unwrap());
+            }
+            assert_eq!(check(&config(), &map), expected, "{headers:?}");
+        }
+    }
+}

@@ -1,0 +1,580 @@
+//! Streamable HTTP at `/mcp`, both eras on one endpoint, decided per message.
+//!
+//! A request is answered with JSON, or with an event stream from the moment there is something to say before the
+//! answer. The same disconnect means opposite things: a modern client that leaves has cancelled, a legacy one has not.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context as TaskContext, Poll},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, HttpBody},
+    extract::{Request as HttpRequest, State},
+    response::{IntoResponse, Response as HttpResponse},
+    routing::{any, get},
+};
+use bytes::Bytes;
+use futures_util::Stream;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use tokio::{
+    net::TcpListener,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    task::JoinSet,
+    time::Interval,
+};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+use wharf_protocol::{
+    Frame, Message, Request, Revision, RpcError,
+    error::{METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY},
+    header::decode_value,
+    message::{error_text, result_text},
+    meta::RequestMeta,
+    params,
+    revision::Era,
+};
+
+use super::{guard, sessions::Sessions};
+use crate::{
+    context::{Context, Outlet},
+    era::{legacy::Session, modern},
+    hub, router,
+    server::Server,
+    transport,
+};
+
+const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION_HEADER: &str = "mcp-protocol-version";
+/// Messages of one request that wait to be read by the client.
+const QUEUE: usize = 64;
+/// How often a silent stream says that it is alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How long a client may take to send its headers, and its body.
+const HEADERS: Duration = Duration::from_secs(10);
+const BODY: Duration = Duration::from_secs(30);
+/// Connections at once.
+const CONNECTIONS: usize = 4096;
+const DRAIN: Duration = Duration::from_secs(1);
+
+struct Shared {
+    server: Arc<Server>,
+    sessions: Sessions,
+    in_flight: Arc<Semaphore>,
+    listens: Arc<Semaphore>,
+}
+
+/// Serves until wharf stops; then requests under way have a second to finish.
+pub async fn serve(server: Arc<Server>, listener: TcpListener) {
+    let config = &server.config.http;
+    let shared = Arc::new(Shared {
+        sessions: Sessions::new(config.sessions),
+        in_flight: Arc::new(Semaphore::new(config.in_flight)),
+        listens: Arc::new(Semaphore::new(config.listens)),
+        server: Arc::clone(&server),
+    });
+    let app = Router::new()
+        .route("/mcp", any(endpoint))
+        .route("/healthz", get(health))
+        .with_state(shared)
+        .layer(cors(&config.allowed_origins));
+    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut open = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &connections) => accepted,
+            Some(_) = open.join_next() => continue,
+            () = server.stop.cancelled() => break,
+        };
+        let (stream, _, permit) = accepted;
+        let service = hyper_util::service::TowerToHyperService::new(app.clone());
+        let stop = server.stop.clone();
+        open.spawn(async move {
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(hyper_util::rt::TokioTimer::new())
+                .header_read_timeout(HEADERS)
+                .serve_connection(hyper_util::rt::TokioIo::new(stream), service);
+            let mut connection = std::pin::pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = stop.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!("connection: {error}");
+            }
+            drop(permit);
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(DRAIN, async { while open.join_next().await.is_some() {} }).await.is_err() {
+        tracing::info!("stopped with connections open");
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    connections: &Arc<Semaphore>,
+) -> (tokio::net::TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
+    let permit = Arc::clone(connections).acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                // Small answers must not wait for more of them; without the option they are only slower.
+                stream.set_nodelay(true).ok();
+                return (stream, peer, permit);
+            }
+            Err(error) => {
+                tracing::warn!("cannot accept connections: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+fn cors(origins: &[String]) -> CorsLayer {
+    let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+    let names = ["mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"].map(HeaderName::from_static);
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(origins))
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION, header::ACCEPT, SESSION_HEADER].into_iter().chain(names).collect::<Vec<_>>())
+        .expose_headers([SESSION_HEADER, header::WWW_AUTHENTICATE])
+}
+
+async fn health(State(shared): State<Arc<Shared>>, request: HttpRequest) -> HttpResponse {
+    match guard::check(&shared.server.config.http, request.headers()) {
+        Err(guard::Refusal::Host | guard::Refusal::Origin) => StatusCode::FORBIDDEN.into_response(),
+        // Whether it is alive is no secret.
+        Ok(()) | Err(guard::Refusal::Token) if *shared.server.shelf.ready.borrow() => "ok\n".into_response(),
+        Ok(()) | Err(guard::Refusal::Token) => (StatusCode::SERVICE_UNAVAILABLE, "loading\n").into_response(),
+    }
+}
+
+async fn endpoint(State(shared): State<Arc<Shared>>, request: HttpRequest) -> HttpResponse {
+    if let Err(refusal) = guard::check(&shared.server.config.http, request.headers()) {
+        tracing::warn!("refused a request: {}", refusal.message());
+        return refused(refusal);
+    }
+    let method = request.method().clone();
+    let answer = match method {
+        Method::POST => shared.post(request).await,
+        Method::GET => shared.open_stream(request.headers()).await,
+        Method::DELETE => shared.end_session(request.headers()),
+        _ => Err(Refused::plain(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE")),
+    };
+    answer.unwrap_or_else(Refused::into_response)
+}
+
+fn refused(refusal: guard::Refusal) -> HttpResponse {
+    let status = if refusal == guard::Refusal::Token { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
+    let mut response = Refused::plain(status, refusal.message()).into_response();
+    if refusal == guard::Refusal::Token {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// A request that is not run: the status, and the JSON-RPC error in the body.
+struct Refused {
+    status: StatusCode,
+    body: String,
+}
+
+impl Refused {
+    fn new(status: StatusCode, request: Option<&Request>, error: &RpcError) -> Self {
+        // No modern revision has other codes for these errors than the newest legacy one.
+        Self { status, body: error_text(request.map(|request| &request.id), error, Revision::V2026_07_28) }
+    }
+
+    fn plain(status: StatusCode, message: &str) -> Self {
+        Self::new(status, None, &RpcError::invalid_request(message))
+    }
+
+    fn into_response(self) -> HttpResponse {
+        json(self.status, self.body)
+    }
+}
+
+fn json(status: StatusCode, body: String) -> HttpResponse {
+    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}
+
+fn accepted() -> HttpResponse {
+    StatusCode::ACCEPTED.into_response()
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
+    let kinds = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let family = wanted.split('/').next().unwrap_or_default();
+    kinds.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+        .any(|kind| kind == wanted || kind == "*/*" || kind == format!("{family}/*"))
+}
+
+impl Shared {
+    fn principal(&self) -> &'static str {
+        // One token, one principal; without a token everybody is the same.
+        if self.server.config.http.token.is_some() { "token" } else { "anonymous" }
+    }
+
+    async fn post(self: &Arc<Self>, request: HttpRequest) -> Result<HttpResponse, Refused> {
+        let (parts, body) = request.into_parts();
+        let headers = parts.headers;
+        let content_type = text(&headers, "content-type").unwrap_or_default();
+        if !content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+            return Err(Refused::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
+        }
+        if !accepts(&headers, "application/json") || !accepts(&headers, "text/event-stream") {
+            let message = "Accept must name application/json and text/event-stream";
+            return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, message));
+        }
+        let limit = self.server.config.message_bytes;
+        let body = tokio::time::timeout(BODY, read_body(body, limit)).await.unwrap_or(Err(BodyError::Broken));
+        let body = body.map_err(|error| match error {
+            BodyError::TooLarge => Refused::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is larger than {limit} bytes")),
+            BodyError::Broken => Refused::plain(StatusCode::BAD_REQUEST, "the body did not arrive whole"),
+        })?;
+        match Frame::parse(&body) {
+            Ok(Frame::One(message)) => self.message(&headers, message).await,
+            Ok(Frame::Batch(_)) => Err(Refused::plain(StatusCode::BAD_REQUEST, "send one message at a time")),
+            Err(malformed) => {
+                let body = error_text(malformed.id.as_ref(), &malformed.error, Revision::V2026_07_28);
+                Err(Refused { status: StatusCode::BAD_REQUEST, body })
+            }
+        }
+    }
+
+    async fn message(self: &Arc<Self>, headers: &HeaderMap, message: Message) -> Result<HttpResponse, Refused> {
+        let version = text(headers, VERSION_HEADER);
+        let modern_header = version.is_some_and(Revision::header_is_modern);
+        match message {
+            Message::Request(request) => {
+                let bad = |error: &RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), error);
+                let (claimed, meta) = modern::claim(request.params.as_deref()).map_err(|error| bad(&error))?;
+                if claimed {
+                    return self.modern(headers, request, meta).await;
+                }
+                if modern_header {
+                    return Err(bad(&match request.method.as_str() {
+                        "initialize" => RpcError::header_mismatch("`initialize` belongs to revisions before 2026-07-28"),
+                        _ => meta.modern_claim().err().unwrap_or_else(|| RpcError::invalid_params("missing `_meta`")),
+                    }));
+                }
+                if let Some(version) = version.filter(|version| Revision::parse(version).is_none()) {
+                    return Err(bad(&RpcError::unsupported_version(version)));
+                }
+                self.legacy(headers, request, meta).await
+            }
+            Message::Notification(notification) => {
+                let claimed = RequestMeta::read(notification.params.as_deref()).is_ok_and(|meta| meta.claims_modern());
+                if claimed || modern_header {
+                    // None is defined over HTTP: closing the stream is how a request is cancelled.
+                    return Ok(accepted());
+                }
+                let session = self.session(headers, None)?;
+                if notification.method == "notifications/cancelled" {
+                    session.in_flight.cancel(notification.params.as_deref());
+                } else {
+                    session.notified(&notification);
+                }
+                Ok(accepted())
+            }
+            Message::Response(response) => {
+                self.session(headers, None)?.answered(response);
+                Ok(accepted())
+            }
+        }
+    }
+
+    /// The session that the request names.
+    fn session(&self, headers: &HeaderMap, request: Option<&Request>) -> Result<Arc<Session>, Refused> {
+        let Some(id) = text(headers, SESSION_HEADER.as_str()) else {
+            let error = RpcError::invalid_request("no session: send `initialize` first, then its Mcp-Session-Id");
+            return Err(Refused::new(StatusCode::BAD_REQUEST, request, &error));
+        };
+        self.sessions.get(id, self.principal()).ok_or_else(|| {
+            let error = RpcError::invalid_request("there is no such session; send `initialize` again");
+            Refused::new(StatusCode::NOT_FOUND, request, &error)
+        })
+    }
+
+    fn permit(&self, of: &Arc<Semaphore>, request: Option<&Request>) -> Result<OwnedSemaphorePermit, Refused> {
+        Arc::clone(of).try_acquire_owned().map_err(|_| {
+            let error = RpcError::internal("too many requests are under way; try again");
+            Refused::new(StatusCode::SERVICE_UNAVAILABLE, request, &error)
+        })
+    }
+
+    async fn legacy(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        request: Request,
+        meta: RequestMeta,
+    ) -> Result<HttpResponse, Refused> {
+        if request.method == "initialize" {
+            let bad = |error: RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error);
+            let params = params::read(request.params.as_deref()).map_err(bad)?;
+            let (session, result) = Session::open(&self.server, params, self.principal()).map_err(bad)?;
+            let mut response = json(StatusCode::OK, result_text(&request.id, &result));
+            if let Ok(id) = HeaderValue::from_str(&session.id) {
+                response.headers_mut().insert(SESSION_HEADER, id);
+            }
+            self.sessions.add(session);
+            return Ok(response);
+        }
+        let session = self.session(headers, Some(&request))?;
+        let permit = self.permit(&self.in_flight, Some(&request))?;
+        let entered = session
+            .in_flight
+            .enter(&request.id)
+            .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
+        let (sender, messages) = mpsc::channel(QUEUE);
+        let ctx = session.context(&self.server, &request.id, meta, Outlet::new(sender));
+        // A task of its own, because it goes on when the client leaves.
+        let running = self.server.tasks.spawn(async move {
+            let answer = tokio::select! {
+                answer = transport::answer(&ctx, &request.method, request.params.as_deref()) => Some(answer),
+                () = entered.cancelled.cancelled() => None,
+                () = session.ended.cancelled() => None,
+            };
+            drop((entered, permit));
+            answer.map(|answer| Reply { status: StatusCode::OK, text: transport::response(&ctx, answer) })
+        });
+        let work = Box::pin(async move { running.await.ok().flatten() });
+        Ok(Running { work, messages, ended: None }.respond(Era::Legacy).await)
+    }
+
+    async fn modern(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        request: Request,
+        meta: RequestMeta,
+    ) -> Result<HttpResponse, Refused> {
+        let bad = |error: &RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), error);
+        let (sender, messages) = mpsc::channel(QUEUE);
+        let ctx = self.modern_context(headers, &request, meta, Outlet::new(sender)).map_err(|error| {
+            let status = if error.code == METHOD_NOT_FOUND { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST };
+            Refused::new(status, Some(&request), &error)
+        })?;
+        check_name(headers, &request).map_err(|error| bad(&error))?;
+        let listens = request.method == "subscriptions/listen";
+        let permit = self.permit(if listens { &self.listens } else { &self.in_flight }, Some(&request))?;
+        // Not a task: it ends with the response, which hyper drops when the client leaves.
+        let work = Box::pin(async move {
+            let answer = transport::answer(&ctx, &request.method, request.params.as_deref()).await;
+            drop(permit);
+            let lacks = answer.as_ref().is_err_and(|error| error.code == MISSING_CLIENT_CAPABILITY);
+            let status = if lacks { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+            Some(Reply { status, text: transport::response(&ctx, answer) })
+        });
+        Ok(Running { work, messages, ended: None }.respond(Era::Modern).await)
+    }
+
+    /// The checks of a modern request, in the order that the errors' meanings demand.
+    fn modern_context(
+        &self,
+        headers: &HeaderMap,
+        request: &Request,
+        meta: RequestMeta,
+        outlet: Outlet,
+    ) -> Result<Context, RpcError> {
+        let version = single(headers, VERSION_HEADER)?
+            .ok_or_else(|| RpcError::header_mismatch("the header MCP-Protocol-Version is missing"))?;
+        let claim = meta.modern_claim()?;
+        if version != claim.version {
+            return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`"));
+        }
+        let ctx = modern::context(&self.server, &request.id, meta, self.principal(), outlet)?;
+        if single(headers, "mcp-method")? != Some(request.method.as_str()) {
+            return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`"));
+        }
+        if router::is_modern_method(&request.method) { Ok(ctx) } else { Err(RpcError::method_not_found(&request.method)) }
+    }
+
+    async fn open_stream(self: &Arc<Self>, headers: &HeaderMap) -> Result<HttpResponse, Refused> {
+        if !accepts(headers, "text/event-stream") {
+            return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream"));
+        }
+        let session = self.session(headers, None)?;
+        let permit = self.permit(&self.listens, None)?;
+        let taken = session.take_stream();
+        let (sender, messages) = mpsc::channel(QUEUE);
+        let (server, outlet) = (Arc::clone(&self.server), Outlet::new(sender));
+        let work = Box::pin(async move {
+            tokio::select! {
+                () = hub::feed(&server, &*session, &outlet, async || {}) => {}
+                () = taken.cancelled() => {}
+                () = server.stop.cancelled() => {}
+            }
+            drop(permit);
+            None
+        });
+        Ok(Running { work, messages, ended: None }.stream(None))
+    }
+
+    fn end_session(&self, headers: &HeaderMap) -> Result<HttpResponse, Refused> {
+        let session = self.session(headers, None)?;
+        self.sessions.end(&session);
+        Ok(StatusCode::NO_CONTENT.into_response())
+    }
+}
+
+/// A header that may stand once.
+fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
+    let mut values = headers.get_all(name).iter();
+    let wrong = || RpcError::header_mismatch(format!("the header {name} is malformed, or stands twice"));
+    let value = values.next().map(|value| value.to_str().map(str::trim).map_err(|_| wrong())).transpose()?;
+    if values.next().is_some() { Err(wrong()) } else { Ok(value) }
+}
+
+/// `Mcp-Name` mirrors the name or URI of the three methods that have one.
+fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
+    let key = match request.method.as_str() {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ => return Ok(()),
+    };
+    let params: wharf_protocol::Object = params::read(request.params.as_deref())?;
+    // A request without the member fails for that, later.
+    let Some(expected) = params.get(key).and_then(serde_json::Value::as_str) else { return Ok(()) };
+    let mut values = headers.get_all("mcp-name").iter();
+    let given = values.next().and_then(|value| decode_value(value.as_bytes()));
+    if given.as_deref() == Some(expected) && values.next().is_none() {
+        Ok(())
+    } else {
+        Err(RpcError::header_mismatch(format!("the header Mcp-Name is missing or differs from `params.{key}`")))
+    }
+}
+
+enum BodyError {
+    TooLarge,
+    Broken,
+}
+
+async fn read_body(mut body: Body, limit: usize) -> Result<Vec<u8>, BodyError> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(BodyError::TooLarge);
+    }
+    let mut bytes = Vec::new();
+    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        if let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() {
+            if bytes.len() + data.len() > limit {
+                return Err(BodyError::TooLarge);
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes)
+}
+
+/// A response, and the status it has if it is not too late to say so.
+struct Reply {
+    status: StatusCode,
+    text: String,
+}
+
+/// A request under way: what it says meanwhile, and its answer; none if it was cancelled.
+struct Running {
+    work: Pin<Box<dyn Future<Output = Option<Reply>> + Send>>,
+    messages: mpsc::Receiver<String>,
+    /// The answer, while messages from before it are still to be sent.
+    ended: Option<Option<Reply>>,
+}
+
+impl Running {
+    /// JSON if the answer comes first, else a stream.
+    async fn respond(mut self, era: Era) -> HttpResponse {
+        let first = tokio::select! {
+            biased;
+            message = self.messages.recv() => message,
+            answer = &mut self.work => {
+                // What was said just before the answer still goes before it.
+                match self.messages.try_recv() {
+                    Ok(message) => {
+                        self.ended = Some(answer);
+                        Some(message)
+                    }
+                    Err(_) => return answered(answer, era),
+                }
+            }
+        };
+        match first {
+            Some(first) => self.stream(Some(first)),
+            None => answered((&mut self.work).await, era),
+        }
+    }
+
+    fn stream(self, first: Option<String>) -> HttpResponse {
+        let mut keep_alive = tokio::time::interval(KEEP_ALIVE);
+        keep_alive.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        keep_alive.reset();
+        let body = Body::from_stream(Events { running: self, first, keep_alive, over: false });
+        let headers = [
+            (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+            (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+        ];
+        (headers, body).into_response()
+    }
+}
+
+fn answered(reply: Option<Reply>, era: Era) -> HttpResponse {
+    match reply {
+        Some(reply) => json(reply.status, reply.text),
+        // Cancelled: there is no answer, but HTTP wants one.
+        None if era == Era::Legacy => accepted(),
+        None => StatusCode::NO_CONTENT.into_response(),
+    }
+}
+
+/// The response body of a stream. Dropped with the connection.
+struct Events {
+    running: Running,
+    first: Option<String>,
+    keep_alive: Interval,
+    over: bool,
+}
+
+fn event(text: &str) -> Bytes {
+    format!("event: message\ndata: {text}\n\n").into()
+}
+
+impl Stream for Events {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(event(&first))));
+        }
+        if self.over {
+            return Poll::Ready(None);
+        }
+        if self.running.ended.is_none()
+            && let Poll::Ready(answer) = self.running.work.as_mut().poll(cx)
+        {
+            self.running.ended = Some(answer);
+        }
+        match self.running.messages.poll_recv(cx) {
+            Poll::Ready(Some(message)) => return Poll::Ready(Some(Ok(event(&message)))),
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        if let Some(answer) = self.running.ended.take() {
+            self.over = true;
+            return Poll::Ready(answer.map(|reply| Ok(event(&reply.text))));
+        }
+        match self.keep_alive.poll_tick(cx) {
+            Poll::Ready(_) => Poll::Ready(Some(Ok(Bytes::from_static(b": alive\n\n")))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
