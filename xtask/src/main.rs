@@ -1,1 +1,152 @@
-fn main() {}
+//! The project's own commands. `cargo xtask` lists them.
+//!
+//! Everything a fresh machine needs beyond Rust itself is set up here, so that one command is enough.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, Result, bail};
+
+mod tidy;
+
+const USAGE: &str = "\
+cargo xtask build      the release binary at target/release/wharf, every plugin at target/plugins/
+cargo xtask demo       shows the main job, with a real MCP client; --serve keeps the server running
+cargo xtask test       formats, lints, builds and runs all tests that need nothing but Rust
+cargo xtask tidy       the rules of the house that no compiler checks
+cargo xtask guests     only the plugins";
+
+const TARGET: &str = "wasm32-wasip2";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", [].as_slice()),
+    };
+    let done = match command {
+        "build" => build(),
+        "guests" => guests(),
+        "demo" => demo(rest),
+        "test" => test(),
+        "tidy" => tidy::check(&root()),
+        _ => {
+            say(USAGE);
+            return if command == "help" { ExitCode::SUCCESS } else { ExitCode::from(2) };
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+pub fn say(text: &str) {
+    use std::io::Write;
+    // Nowhere left to say it if stderr is closed.
+    writeln!(std::io::stderr(), "{text}").ok();
+}
+
+fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_path_buf()
+}
+
+fn cargo(arguments: &[&str]) -> Result<()> {
+    run(Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into())).args(arguments))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let line = format!("{command:?}").replace('"', "");
+    let status = command.current_dir(root()).status().with_context(|| format!("cannot run {line}"))?;
+    if !status.success() {
+        bail!("{line}: {status}");
+    }
+    Ok(())
+}
+
+fn build() -> Result<()> {
+    guests()?;
+    say("building target/release/wharf (several minutes the first time)");
+    cargo(&["build", "--release", "--locked", "--package", "wharf"])
+}
+
+/// Builds every plugin of the repository and puts it at `target/plugins/<name>.wasm`.
+fn guests() -> Result<()> {
+    add_target()?;
+    let packages = guest_packages()?;
+    let mut arguments = vec!["build", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir", "target/guests"];
+    for package in &packages {
+        arguments.extend(["--package", package]);
+    }
+    cargo(&arguments)?;
+    let from = root().join("target/guests").join(TARGET).join("guest");
+    let to = root().join("target/plugins");
+    std::fs::create_dir_all(&to)?;
+    for package in &packages {
+        let file = from.join(format!("{}.wasm", package.replace('-', "_")));
+        let place = to.join(format!("{package}.wasm"));
+        // Written beside and renamed, because a running wharf may be watching.
+        let partial = to.join(format!("{package}.partial"));
+        std::fs::copy(&file, &partial).with_context(|| format!("{} was not built", file.display()))?;
+        std::fs::rename(&partial, &place)?;
+    }
+    Ok(())
+}
+
+/// Members of the workspace that are not default members: those are built for wasm.
+fn guest_packages() -> Result<Vec<String>> {
+    let mut packages = Vec::new();
+    for folder in ["plugins", "examples", "tests/guests"] {
+        let Ok(entries) = std::fs::read_dir(root().join(folder)) else { continue };
+        for entry in entries {
+            let manifest = entry?.path().join("Cargo.toml");
+            let Ok(text) = std::fs::read_to_string(&manifest) else { continue };
+            let name = text.lines().find_map(|line| line.strip_prefix("name = "));
+            let name = name.with_context(|| format!("{} has no name", manifest.display()))?;
+            packages.push(name.trim_matches('"').to_owned());
+        }
+    }
+    packages.sort();
+    Ok(packages)
+}
+
+/// Adds the wasm target if rustc lacks it.
+fn add_target() -> Result<()> {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().context("rustc is not installed")?;
+    let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout)?.trim());
+    if sysroot.join("lib/rustlib").join(TARGET).join("lib").exists() {
+        return Ok(());
+    }
+    say(&format!("adding the target {TARGET}"));
+    run(Command::new("rustup").args(["target", "add", TARGET]))
+        .with_context(|| format!("the target {TARGET} is missing; install it the way Rust was installed on this machine"))
+}
+
+fn demo(rest: &[String]) -> Result<()> {
+    prepare()?;
+    let mut arguments = vec!["run", "--quiet", "--locked", "--profile", "ci", "--package", "e2e", "--bin", "demo", "--"];
+    arguments.extend(rest.iter().map(String::as_str));
+    cargo(&arguments)
+}
+
+/// The binary and the plugins that demo and tests use.
+fn prepare() -> Result<()> {
+    guests()?;
+    say("building wharf (about five minutes the first time, on two cores)");
+    cargo(&["build", "--locked", "--profile", "ci", "--package", "wharf"])
+}
+
+fn test() -> Result<()> {
+    cargo(&["fmt", "--all", "--check"]).context("run `cargo fmt --all`")?;
+    tidy::check(&root())?;
+    prepare()?;
+    cargo(&["clippy", "--locked", "--profile", "ci", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
+    cargo(&["test", "--locked", "--profile", "ci"])
+}

@@ -159,7 +159,6 @@ impl Library {
     /// Loads everything, then follows changes until all senders are gone or `stop` is cancelled.
     pub async fn run(mut self, stop: CancellationToken) {
         self.load().await;
-        self.ready.send_replace(true);
         loop {
             let change = tokio::select! {
                 () = stop.cancelled() => return,
@@ -193,6 +192,7 @@ impl Library {
         if changed || !*self.ready.borrow() {
             self.publish();
         }
+        self.ready.send_replace(true);
     }
 
     /// The plugins there should be, in order of precedence.

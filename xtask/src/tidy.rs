@@ -1,0 +1,66 @@
+//! The rules of the house that no compiler checks.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result, bail};
+
+/// Files longer than this hold more than one concern.
+const MAX_LINES: usize = 600;
+
+pub fn check(root: &Path) -> Result<()> {
+    let mut problems = Vec::new();
+    let mut files = Vec::new();
+    for folder in ["host", "sdk-guest", "plugins", "examples", "tests", "xtask"] {
+        collect(&root.join(folder), &mut files)?;
+    }
+    for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
+        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let name = file.strip_prefix(root).unwrap_or(file).display().to_string();
+        let lines = text.lines().count();
+        if lines > MAX_LINES {
+            problems.push(format!("{name}: {lines} lines; split it where a second concern lives"));
+        }
+        let described = text.starts_with("//!") || text.starts_with("#!") || name.starts_with("examples/") || name.contains("/ui/");
+        if !described {
+            problems.push(format!("{name}: says at its top neither what it is nor what it is not"));
+        }
+        for floor in FLOORS {
+            if name.starts_with(floor.room) {
+                for forbidden in floor.forbidden {
+                    if text.lines().any(|line| line.contains(forbidden) && !line.trim_start().starts_with("//")) {
+                        problems.push(format!("{name}: names {forbidden}, which belongs to another floor"));
+                    }
+                }
+            }
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { bail!("untidy:\n  {}", problems.join("\n  ")) }
+}
+
+struct Floor {
+    room: &'static str,
+    forbidden: &'static [&'static str],
+}
+
+/// One direction of imports.
+const FLOORS: [Floor; 4] = [
+    Floor { room: "host/protocol/", forbidden: &["tokio", "wasmtime", "wharf_sandbox", "std::fs", "std::net"] },
+    Floor { room: "host/sandbox/", forbidden: &["wharf_protocol", "jsonrpc"] },
+    Floor { room: "host/server/src/transport/", forbidden: &["wharf_sandbox"] },
+    Floor { room: "host/server/src/grants.rs", forbidden: &["wharf_sandbox", "wharf_protocol", "tokio"] },
+];
+
+fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_symlink() || path.file_name().is_some_and(|name| name == "node_modules" || name == "target") {
+            continue;
+        }
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
