@@ -1,0 +1,105 @@
+//! The arguments of each tool, spelled as the reference filesystem server spells them.
+
+use wharf_sdk::{schemars, schemars::JsonSchema, serde, serde::Deserialize};
+
+macro_rules! arguments {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $ty:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(crate = "serde", rename_all = "camelCase")]
+        #[schemars(crate = "schemars")]
+        pub struct $name { $($(#[$field_meta])* pub $field: $ty,)* }
+    )*};
+}
+
+arguments! {
+    OnePath {
+        /// The path, absolute, or relative to the first open folder.
+        path: String,
+    }
+    ManyPaths {
+        /// The paths to read.
+        paths: Vec<String>,
+    }
+    ReadText {
+        /// The path, absolute, or relative to the first open folder.
+        path: String,
+        /// Only the first so many lines.
+        head: Option<u32>,
+        /// Only the last so many lines.
+        tail: Option<u32>,
+        /// From this line on, counted from 1.
+        start_line: Option<u32>,
+        /// Up to this line, which is included.
+        end_line: Option<u32>,
+    }
+    Write {
+        /// The path, absolute, or relative to the first open folder.
+        path: String,
+        /// The whole new content.
+        content: String,
+    }
+    EditFile {
+        /// The path, absolute, or relative to the first open folder.
+        path: String,
+        /// The edits, made one after the other.
+        edits: Vec<Edit>,
+        /// Only show what would change.
+        dry_run: Option<bool>,
+    }
+    Edit {
+        /// The text to look for.
+        old_text: String,
+        /// The text to put in its place.
+        new_text: String,
+    }
+    ListSizes {
+        /// The path, absolute, or relative to the first open folder.
+        path: String,
+        /// By name or by size, largest first.
+        sort_by: Option<SortBy>,
+    }
+    DirectoryTree {
+        /// The path, absolute, or relative to the first open folder.
+        path: String,
+        /// Globs of what to leave out.
+        exclude_patterns: Option<Vec<String>>,
+    }
+    Move {
+        /// What to move.
+        source: String,
+        /// Where to.
+        destination: String,
+    }
+    SearchFiles {
+        /// The folder to search in.
+        path: String,
+        /// A glob, matched against the path below the folder.
+        pattern: String,
+        /// Globs of what to leave out.
+        exclude_patterns: Option<Vec<String>>,
+    }
+    SearchContent {
+        /// The folder or file to search in.
+        path: String,
+        /// A regular expression.
+        pattern: String,
+        /// A glob of the files to look at.
+        include: Option<String>,
+        /// Globs of what to leave out.
+        exclude_patterns: Option<Vec<String>>,
+        /// Whether `A` and `a` are the same.
+        ignore_case: Option<bool>,
+        /// How many lines to give at most.
+        max_results: Option<u32>,
+    }
+}
+
+#[derive(Deserialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(crate = "serde", rename_all = "lowercase")]
+#[schemars(crate = "schemars")]
+pub enum SortBy {
+    #[default]
+    Name,
+    Size,
+}

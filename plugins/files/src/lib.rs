@@ -1,0 +1,189 @@
+//! Files as tools, under the names and arguments of the reference filesystem server, so that prompts written for it keep
+//! working with `prefix = ""`; and beside them a search in contents, line ranges, and files as resources.
+//!
+//! The plugin enforces nothing: it sees only the folders that are open to the call, and the sandbox holds it to them. What
+//! it checks itself it checks to answer in words a model can act on.
+
+use std::fs;
+
+use wharf_sdk::{Body, ResourceContents, prelude::*, resources};
+
+mod arguments;
+mod edit;
+mod info;
+mod paths;
+mod search;
+mod text;
+
+use arguments::*;
+use info::{Entry, FileInfo, Tree};
+use paths::{at_path, resolve};
+
+struct Files;
+
+#[tools]
+impl Files {
+    /// Reads a text file. `head` or `tail` gives the first or last lines only; `startLine` and `endLine` a range,
+    /// counted from 1.
+    #[tool(title = "Read text file", read_only, open_world = false)]
+    fn read_text_file(args: ReadText) -> Result<String> {
+        let path = resolve(&args.path)?;
+        let whole = text::read(&path)?;
+        text::part(whole, args.head, args.tail, args.start_line, args.end_line)
+    }
+
+    /// Reads an image, audio or other binary file.
+    #[tool(title = "Read media file", read_only, open_world = false)]
+    fn read_media_file(args: OnePath) -> Result<Vec<Content>> {
+        let path = resolve(&args.path)?;
+        let data = fs::read(&path).map_err(|error| at_path(&path, error))?;
+        let mime_type = info::mime_type(&path).to_owned();
+        let block = match mime_type.split('/').next() {
+            Some("image") => wharf_sdk::image(mime_type, data),
+            Some("audio") => wharf_sdk::audio(mime_type, data),
+            _ => Content::Embedded(ResourceContents {
+                uri: paths::to_uri(&path),
+                mime_type: Some(mime_type),
+                body: Body::Bytes(data),
+                more: None,
+            }),
+        };
+        Ok(vec![block])
+    }
+
+    /// Reads several text files at once. A file that cannot be read does not stop the others.
+    #[tool(title = "Read multiple files", read_only, open_world = false)]
+    fn read_multiple_files(args: ManyPaths) -> Result<String> {
+        let one = |path: &String| match resolve(path).and_then(|path| text::read(&path)) {
+            Ok(content) => format!("{path}:\n{content}\n"),
+            Err(error) => format!("{path}: Error - {}", words(error)),
+        };
+        Ok(args.paths.iter().map(one).collect::<Vec<_>>().join("\n---\n"))
+    }
+
+    /// Writes a file, replacing what was there. The file is complete at every moment.
+    #[tool(title = "Write file", destructive, idempotent, open_world = false)]
+    fn write_file(args: Write) -> Result<String> {
+        let path = resolve(&args.path)?;
+        text::replace(&path, &args.content)?;
+        Ok(format!("Successfully wrote to {}", args.path))
+    }
+
+    /// Replaces pieces of a text file and shows the difference. Each `oldText` must stand in the file; if it does not
+    /// letter by letter, lines that differ only in blanks at their ends count. With `dryRun` the file stays as it is.
+    #[tool(title = "Edit file", destructive, open_world = false)]
+    fn edit_file(args: EditFile) -> Result<String> {
+        let path = resolve(&args.path)?;
+        let before = text::read(&path)?;
+        let after = edit::apply(&before, &args.edits)?;
+        if !args.dry_run.unwrap_or(false) && after != before {
+            text::replace(&path, &after)?;
+        }
+        Ok(edit::difference(&args.path, &before, &after))
+    }
+
+    /// Makes a folder, and those above it if they are missing. One that exists is left as it is.
+    #[tool(title = "Create directory", destructive = false, idempotent, open_world = false)]
+    fn create_directory(args: OnePath) -> Result<String> {
+        let path = resolve(&args.path)?;
+        paths::create_all(&path)?;
+        Ok(format!("Successfully created directory {}", args.path))
+    }
+
+    /// Lists a folder: `[FILE]` or `[DIR]` and the name, one per line.
+    #[tool(title = "List directory", read_only, open_world = false)]
+    fn list_directory(args: OnePath) -> Result<String> {
+        let entries = info::entries(&resolve(&args.path)?)?;
+        let line = |entry: &Entry| format!("{} {}", if entry.is_directory { "[DIR]" } else { "[FILE]" }, entry.name);
+        Ok(entries.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Lists a folder with the sizes of its files and their sum, by `name` or by `size`.
+    #[tool(title = "List directory with sizes", read_only, open_world = false)]
+    fn list_directory_with_sizes(args: ListSizes) -> Result<String> {
+        let entries = info::entries(&resolve(&args.path)?)?;
+        Ok(info::with_sizes(entries, args.sort_by.unwrap_or_default()))
+    }
+
+    /// Shows a folder and everything under it as a tree. `excludePatterns` are globs of what to leave out.
+    #[tool(title = "Directory tree", read_only, open_world = false)]
+    fn directory_tree(args: DirectoryTree) -> Result<Json<Tree>> {
+        let root = resolve(&args.path)?;
+        let exclude = search::globs(&args.exclude_patterns.unwrap_or_default())?;
+        Ok(Json(Tree { entries: info::tree(&root, &root, &exclude, &mut 0)? }))
+    }
+
+    /// Moves or renames a file or folder. The destination must not exist.
+    #[tool(title = "Move file", destructive = false, open_world = false)]
+    fn move_file(args: Move) -> Result<String> {
+        let (source, destination) = (resolve(&args.source)?, resolve(&args.destination)?);
+        if fs::symlink_metadata(&destination).is_ok() {
+            return Err(Error::failed(format!("{} exists already", args.destination)));
+        }
+        fs::rename(&source, &destination).map_err(|error| at_path(&source, error))?;
+        Ok(format!("Successfully moved {} to {}", args.source, args.destination))
+    }
+
+    /// Finds files and folders whose path below `path` matches a glob such as `**/*.rs`.
+    #[tool(title = "Search files", read_only, open_world = false)]
+    fn search_files(args: SearchFiles) -> Result<String> {
+        let root = resolve(&args.path)?;
+        let found = search::names(&root, &args.pattern, &args.exclude_patterns.unwrap_or_default())?;
+        Ok(if found.is_empty() { "No matches found".to_owned() } else { found.join("\n") })
+    }
+
+    /// Finds lines that match a regular expression, in all text files below `path`: `file:line: text`, at most
+    /// `maxResults` (100 if left out). `include` is a glob of the files to look at.
+    #[tool(title = "Search contents", read_only, open_world = false)]
+    fn search_content(args: SearchContent) -> Result<String> {
+        let root = resolve(&args.path)?;
+        search::contents(&root, &args)
+    }
+
+    /// Tells size, times and kind of a file or folder.
+    #[tool(title = "Get file info", read_only, open_world = false)]
+    fn get_file_info(args: OnePath) -> Result<Json<FileInfo>> {
+        let path = resolve(&args.path)?;
+        Ok(Json(info::file_info(&path)?))
+    }
+
+    /// Lists the folders that this server may use, and whether it may write there.
+    #[tool(title = "List allowed directories", read_only, open_world = false)]
+    fn list_allowed_directories() -> Result<String> {
+        let directories = host::directories();
+        if directories.is_empty() {
+            return Ok("No directory is open to this server.".to_owned());
+        }
+        let line = |directory: &wharf_sdk::Directory| {
+            format!("{}{}", directory.path, if directory.writable { "" } else { " (read only)" })
+        };
+        Ok(format!("Allowed directories:\n{}", directories.iter().map(line).collect::<Vec<_>>().join("\n")))
+    }
+}
+
+#[resources]
+impl Files {
+    /// A file in one of the folders that are open to this server.
+    #[resource(template = "file:///{+path}", name = "file")]
+    fn file(path: String) -> Result<Vec<ResourceContents>> {
+        let uri = format!("file:///{path}");
+        let decoded = percent_encoding::percent_decode_str(&path).decode_utf8()?;
+        let path = resolve(&format!("/{decoded}"))?;
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(Error::resource_not_found(&uri)),
+            Err(error) => return Err(at_path(&path, error)),
+        };
+        let mime_type = Some(info::mime_type(&path).to_owned());
+        let body = String::from_utf8(bytes).map_or_else(|error| Body::Bytes(error.into_bytes()), Body::Text);
+        Ok(vec![ResourceContents { uri, mime_type, body, more: None }])
+    }
+}
+
+/// What an error says, without its kind.
+fn words(error: Error) -> String {
+    match error {
+        Error::Failed(message) | Error::Protocol { message, .. } => message,
+        Error::Ask(_) => String::new(),
+    }
+}
