@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn templates() {
-        let table: [(&str, &str, Option<&[(&str, &str)]>); 6] = [
+        type Variables = Option<&'static [(&'static str, &'static str)]>;
+        let table: [(&str, &str, Variables); 6] = [
             ("note:///{day}", "note:///today", Some(&[("day", "today")])),
             ("note:///{day}", "note:///a/b", None),
             ("file:///{+path}", "file:///a/b.txt", Some(&[("path", "a/b.txt")])),

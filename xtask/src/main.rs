@@ -10,12 +10,14 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+mod examples;
 mod tidy;
 
 const USAGE: &str = "\
 cargo xtask build      the release binary at target/release/wharf, every plugin at target/plugins/
 cargo xtask demo       shows the main job, with a real MCP client; --serve keeps the server running
 cargo xtask test       formats, lints, builds and runs all tests that need nothing but Rust
+cargo xtask examples   builds and calls the example plugins in JavaScript and Python; needs npm and Python 3
 cargo xtask tidy       the rules of the house that no compiler checks
 cargo xtask guests     only the plugins";
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         "guests" => guests(),
         "demo" => demo(rest),
         "test" => test(),
+        "examples" => examples::check(&root()),
         "tidy" => tidy::check(&root()),
         _ => {
             say(USAGE);
@@ -63,8 +66,12 @@ fn cargo(arguments: &[&str]) -> Result<()> {
 }
 
 fn run(command: &mut Command) -> Result<()> {
+    run_in(&root(), command)
+}
+
+fn run_in(folder: &Path, command: &mut Command) -> Result<()> {
     let line = format!("{command:?}").replace('"', "");
-    let status = command.current_dir(root()).status().with_context(|| format!("cannot run {line}"))?;
+    let status = command.current_dir(folder).status().with_context(|| format!("cannot run {line}"))?;
     if !status.success() {
         bail!("{line}: {status}");
     }

@@ -82,13 +82,7 @@ impl Sandbox {
         let engines: Vec<_> = pooled.iter().chain([&on_demand]).map(|floor| floor.engine.weak()).collect();
         std::thread::Builder::new()
             .name("wharf-epoch".into())
-            .spawn(move || {
-                // Ends with the engines, since it does not keep them.
-                while engines.iter().filter_map(wasmtime::EngineWeak::upgrade).map(|engine| engine.increment_epoch()).count() > 0
-                {
-                    std::thread::sleep(TICK);
-                }
-            })
+            .spawn(move || tick(&engines))
             .map_err(|error| EngineError(error.to_string()))?;
         let cache = config.cache_dir.and_then(|directory| match Cache::open(&directory) {
             Ok(cache) => Some(cache),
@@ -119,6 +113,15 @@ impl Floor {
         let mut linker = Linker::new(&engine);
         link(&mut linker)?;
         Ok(Self { engine, linker })
+    }
+}
+
+/// Advances the epoch of the engines until they are gone; it does not keep them. A thread, because a timer of the
+/// runtime would depend on the workers that it is to free.
+#[expect(clippy::disallowed_methods, reason = "its whole work is to wait for time to pass")]
+fn tick(engines: &[wasmtime::EngineWeak]) {
+    while engines.iter().filter_map(wasmtime::EngineWeak::upgrade).map(|engine| engine.increment_epoch()).count() > 0 {
+        std::thread::sleep(TICK);
     }
 }
 

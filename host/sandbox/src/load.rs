@@ -142,7 +142,7 @@ impl Sandbox {
             return Err(LoadError::UnknownImport(unknown.clone()));
         }
         let pre = floor.linker.instantiate_pre(component).map_err(|error| import_error(&error))?;
-        let has = |interface: &str| component.get_export_index(None, &format!("{PACKAGE}{interface}@{VERSION}0")).is_some();
+        let has = |interface: &str| component.get_export_index(None, format!("{PACKAGE}{interface}@{VERSION}0")).is_some();
         let wrong = |interface: &str| LoadError::WrongType(format!("{PACKAGE}{interface}"));
         let indices = CodeInner {
             sandbox: Arc::clone(self),

@@ -63,11 +63,17 @@ pub fn offer(config: &PluginConfig, listing: Listing) -> Result<Offer, String> {
         }
     }
     for entry in listing.resources {
+        if withheld(config, &entry.uri) {
+            continue;
+        }
         let uri = entry.uri.clone();
         let resource = offered_resource(config, entry).map_err(|error| format!("resource `{}`: {error}", clean(&uri)))?;
         offer.resources.push(resource);
     }
     for template in listing.templates {
+        if withheld(config, &template.uri_template) {
+            continue;
+        }
         let text = template.uri_template.clone();
         let template = offered_template(config, template).map_err(|error| format!("template `{}`: {error}", clean(&text)))?;
         offer.templates.push(template);
@@ -164,21 +170,30 @@ fn offered_tool(config: &PluginConfig, tool: wit::Tool) -> Result<OfferedTool, S
     Ok(OfferedTool { published, own_name: tool.name, input, output, needs })
 }
 
-fn check_uri(config: &PluginConfig, uri: &str) -> Result<(), String> {
+fn check_uri(uri: &str) -> Result<(), String> {
     if !has_scheme(uri) || uri.chars().any(|character| character.is_control() || character == ' ') {
         return Err("it is not an absolute URI".into());
-    }
-    if uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) && !config.grants.any_directory() {
-        return Err(format!(
-            "file URIs need a directory; the operator can grant one with `roots` or `dirs` in [plugins.{}.grants]",
-            config.id
-        ));
     }
     Ok(())
 }
 
+/// Files are not published for a plugin that could not read one; the rest of what it offers is.
+fn withheld(config: &PluginConfig, uri: &str) -> bool {
+    let files = uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
+    let withheld = files && !config.grants.any_directory();
+    if withheld {
+        tracing::warn!(
+            plugin = config.id,
+            "{} is not published, because no directory is granted; `roots` or `dirs` in [plugins.{}.grants] grant one",
+            crate::text::escaped(uri),
+            config.id
+        );
+    }
+    withheld
+}
+
 fn offered_resource(config: &PluginConfig, entry: wit::ResourceEntry) -> Result<mcp::Resource, String> {
-    check_uri(config, &entry.uri)?;
+    check_uri(&entry.uri)?;
     if entry.name.is_empty() {
         return Err("it has no name".into());
     }
@@ -194,7 +209,7 @@ fn offered_resource(config: &PluginConfig, entry: wit::ResourceEntry) -> Result<
 
 fn offered_template(config: &PluginConfig, entry: wit::ResourceTemplate) -> Result<OfferedTemplate, String> {
     let template = Template::compile(&entry.uri_template)?;
-    check_uri(config, &entry.uri_template)?;
+    check_uri(&entry.uri_template)?;
     if entry.name.is_empty() {
         return Err("it has no name".into());
     }

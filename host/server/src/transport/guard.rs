@@ -40,7 +40,7 @@ pub fn check(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// The value of a header that stands exactly once.
-fn single<'a>(headers: &'a HeaderMap, name: header::HeaderName) -> Option<&'a str> {
+fn single(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)

@@ -146,7 +146,7 @@ async fn write<W: AsyncWrite + Unpin>(mut queue: mpsc::Receiver<String>, mut out
 
 /// How a request goes on.
 enum Start {
-    Run(Context),
+    Run(Box<Context>),
     /// The result is known already.
     Answer(String),
 }
@@ -278,7 +278,7 @@ impl Pipe {
         let (claimed, meta) = modern::claim(request.params.as_deref())?;
         let outlet = self.outlet.clone();
         if claimed {
-            return modern::context(&self.server, &request.id, meta, PRINCIPAL, outlet).map(Start::Run);
+            return modern::context(&self.server, &request.id, meta, PRINCIPAL, outlet).map(|ctx| Start::Run(Box::new(ctx)));
         }
         let session = self.session();
         match (request.method.as_str(), session) {
@@ -297,7 +297,7 @@ impl Pipe {
             (_, None) => Err(RpcError::invalid_request("not initialized: send `initialize`, or a request with the modern `_meta`")),
             (_, Some(session)) => {
                 self.begin(&session);
-                Ok(Start::Run(session.context(&self.server, &request.id, meta, outlet)))
+                Ok(Start::Run(Box::new(session.context(&self.server, &request.id, meta, outlet))))
             }
         }
     }
