@@ -1,4 +1,4 @@
-//! Write [wharf](https://modelcontextprotocol.io) plugins in Rust.
+//! Write wharf plugins in Rust: MCP tools, resources and prompts as sandboxed WebAssembly components.
 //!
 //! A plugin is a type with functions. Mark them, and the component exports them:
 //!
