@@ -4,7 +4,9 @@ use std::cell::RefCell;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Abilities, Answer, Context, Error, FormAnswer, Level, Question, Result, Root, Round, form::TypedForm, host};
+use crate::{
+    Abilities, Answer, Context, Error, FormAnswer, Level, Question, Result, Root, Round, form::TypedForm, host,
+};
 
 /// One call: its context, its answers so far, and what it can tell and ask.
 pub struct Call {
@@ -30,10 +32,20 @@ impl Call {
     /// call; wharf asks, calls again from the start, and then it returns the answer. So put nothing before it that must
     /// not happen twice.
     ///
-    /// ```ignore
-    /// let FormAnswer::Accepted(sure) = call.ask("sure", form::<Sure>("Delete 14 notes?"))? else {
-    ///     return Ok("kept".into());
-    /// };
+    /// ```no_run
+    /// # use wharf_sdk::{FormAnswer, prelude::*};
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Sure {
+    ///     really: bool,
+    /// }
+    ///
+    /// fn purge(call: &Call) -> Result<String> {
+    ///     let FormAnswer::Accepted(Sure { really: true }) = call.ask("sure", form::<Sure>("Delete 14 notes?"))? else {
+    ///         return Ok("kept".into());
+    ///     };
+    ///     Ok("deleted".into())
+    /// }
+    /// # fn main() {}
     /// ```
     pub fn ask<T: DeserializeOwned>(&self, key: &str, form: TypedForm<T>) -> Result<FormAnswer<T>> {
         match self.answer(key, Question::Form(form.form))? {

@@ -2,7 +2,7 @@
 //!
 //! A plugin is a type with functions. Mark them, and the component exports them:
 //!
-//! ```ignore
+//! ```no_run
 //! use wharf_sdk::prelude::*;
 //!
 //! #[derive(Deserialize, JsonSchema)]
@@ -20,6 +20,7 @@
 //!         Ok(format!("Hello, {}!", args.name))
 //!     }
 //! }
+//! # fn main() {}
 //! ```
 //!
 //! Build with `cargo build --target wasm32-wasip2 --release` as a `cdylib`.
@@ -40,17 +41,15 @@ pub use bindings::{
     base::wharf::plugin::{
         host::{self, Directory, Kind, Level},
         types::{
-            Abilities, Answer, Body, Content, Context, Failure, Form, Media, Page, Question, ResourceContents, ResourceLink,
-            Role, Root, Round,
+            Abilities, Answer, Body, Content, Context, Failure, Form, Media, Page, Question, ResourceContents,
+            ResourceLink, Role, Root, Round,
         },
     },
     completions::exports::wharf::plugin::completions::{Completion, Guest as Completions, Target},
     prompts::exports::wharf::plugin::prompts::{
         Guest as Prompts, Message, Prompt, PromptArgument, PromptOutcome, PromptResult,
     },
-    resources::exports::wharf::plugin::resources::{
-        Guest as Resources, ReadOutcome, ResourceEntry, ResourceTemplate,
-    },
+    resources::exports::wharf::plugin::resources::{Guest as Resources, ReadOutcome, ResourceEntry, ResourceTemplate},
     tools::exports::wharf::plugin::tools::{
         Guest as Tools, Hints, TaskSupport, Tool, ToolDetails, ToolOutcome, ToolResult,
     },

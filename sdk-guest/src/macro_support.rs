@@ -3,8 +3,8 @@
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Abilities, Call, Context, Error, Failure, IntoPrompt, IntoRead, IntoTool, PromptOutcome, ReadOutcome, TaskSupport, Tool,
-    ToolDetails, ToolOutcome,
+    Abilities, Call, Context, Error, Failure, IntoPrompt, IntoRead, IntoTool, PromptOutcome, ReadOutcome, TaskSupport,
+    Tool, ToolDetails, ToolOutcome,
 };
 pub use crate::{Hints, PromptArgument, schema::no_arguments_schema};
 
@@ -34,7 +34,10 @@ pub fn arguments<T: DeserializeOwned>(json: &str) -> Result<T, Error> {
     serde_json::from_str(json).map_err(|error| Error::Failed(format!("the arguments do not fit: {error}")))
 }
 
-pub fn call_tool<T: IntoTool>(context: Context, run: impl FnOnce(&Call) -> Result<T, Error>) -> Result<ToolOutcome, Failure> {
+pub fn call_tool<T: IntoTool>(
+    context: Context,
+    run: impl FnOnce(&Call) -> Result<T, Error>,
+) -> Result<ToolOutcome, Failure> {
     match run(&Call::new(context)).and_then(IntoTool::into_tool) {
         Ok(outcome) => Ok(outcome),
         Err(error) => error.into_parts().map(ToolOutcome::Ask),

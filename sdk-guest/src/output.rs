@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    Body, Content, Media, Message, PromptOutcome, PromptResult, ReadOutcome, ResourceContents, ResourceLink, Result, Role,
-    ToolOutcome, ToolResult,
+    Body, Content, Media, Message, PromptOutcome, PromptResult, ReadOutcome, ResourceContents, ResourceLink, Result,
+    Role, ToolOutcome, ToolResult,
 };
 
 /// A structured result: its type gives the tool's output schema.

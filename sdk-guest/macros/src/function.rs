@@ -19,7 +19,9 @@ pub fn functions(block: &mut ItemImpl) -> syn::Result<Vec<&mut ImplItemFn>> {
         .iter_mut()
         .map(|item| match item {
             ImplItem::Fn(function) => Ok(function),
-            other => Err(syn::Error::new(other.span(), "only functions belong here; put the rest in another impl block")),
+            other => {
+                Err(syn::Error::new(other.span(), "only functions belong here; put the rest in another impl block"))
+            }
         })
         .collect()
 }
@@ -54,7 +56,10 @@ pub fn docs(attributes: &[Attribute]) -> String {
 /// Rust itself allows none.
 pub fn parameters(function: &mut ImplItemFn) -> syn::Result<(bool, Vec<Parameter>)> {
     if let Some(asyncness) = &function.sig.asyncness {
-        return Err(syn::Error::new(asyncness.span(), "functions of a plugin are not async; wharf runs them side by side"));
+        return Err(syn::Error::new(
+            asyncness.span(),
+            "functions of a plugin are not async; wharf runs them side by side",
+        ));
     }
     let mut takes_call = false;
     let mut rest = Vec::new();
@@ -100,7 +105,9 @@ impl Option_ {
     pub fn text(self) -> syn::Result<String> {
         match self.value {
             Value::Text(text) => Ok(text.value()),
-            Value::Flag(_) => Err(syn::Error::new(self.key.span(), format!("`{}` needs a text: {} = \"…\"", self.key, self.key))),
+            Value::Flag(_) => {
+                Err(syn::Error::new(self.key.span(), format!("`{}` needs a text: {} = \"…\"", self.key, self.key)))
+            }
         }
     }
 

@@ -72,7 +72,11 @@ fn prompt(function: &mut ImplItemFn) -> syn::Result<(TokenStream, TokenStream)> 
     let values = rest.iter().map(|Parameter { name, ty, .. }| {
         let name = name.to_string();
         let value = quote! { ::wharf_sdk::macro_support::prompt_argument(&args, #name) };
-        if is_option(ty) { value } else { quote! { #value.unwrap_or_default() } }
+        if is_option(ty) {
+            value
+        } else {
+            quote! { #value.unwrap_or_default() }
+        }
     });
     let call = takes_call.then(|| quote! { call, });
     let arm = quote! {

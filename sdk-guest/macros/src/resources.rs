@@ -76,7 +76,9 @@ fn resource(function: &mut ImplItemFn) -> syn::Result<Reader> {
     }
     let (takes_call, rest) = parameters(function)?;
     let output = match &function.sig.output {
-        ReturnType::Default => return Err(syn::Error::new(ident.span(), "a resource returns its text or its contents")),
+        ReturnType::Default => {
+            return Err(syn::Error::new(ident.span(), "a resource returns its text or its contents"));
+        }
         ReturnType::Type(_, ty) => quote! { #ty },
     };
     let mime_type = match mime_type {
@@ -93,7 +95,10 @@ fn resource(function: &mut ImplItemFn) -> syn::Result<Reader> {
     match (uri, template) {
         (Some(uri), None) => {
             if let Some(parameter) = rest.first() {
-                return Err(syn::Error::new(parameter.name.span(), "a resource with a fixed URI takes nothing but `&Call`"));
+                return Err(syn::Error::new(
+                    parameter.name.span(),
+                    "a resource with a fixed URI takes nothing but `&Call`",
+                ));
             }
             let entry = quote! { ::wharf_sdk::ResourceEntry { uri: #uri.into(), #members } };
             let arm = quote! {

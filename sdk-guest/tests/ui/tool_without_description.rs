@@ -1,0 +1,12 @@
+use wharf_sdk::prelude::*;
+
+struct Plugin;
+
+#[tools]
+impl Plugin {
+    fn greet() -> String {
+        "hello".into()
+    }
+}
+
+fn main() {}
