@@ -27,7 +27,7 @@
 //!
 //! What the attributes expand to is a plain implementation of the traits [`Tools`], [`Resources`], [`Prompts`] and
 //! [`Completions`] and one line that exports it. A plugin whose list varies implements the trait itself and writes that
-//! line: `wharf_sdk::export_tools!(Hello with_types_in wharf_sdk::bindings::tools);`
+//! line: `wharf_sdk::bindings::tools::export_tools!(Hello with_types_in wharf_sdk::bindings::tools);`
 
 #[doc(hidden)]
 pub mod bindings;

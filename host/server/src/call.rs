@@ -241,12 +241,18 @@ impl Request<'_> {
                 | Outcome::Prompt(PromptOutcome::Ask(round)) => round,
                 done => return Ok(done),
             };
-            carried.rounds += 1;
+            let questions = self.questions(ctx, &round)?;
+            // With the answers at hand, this only asked again what was asked when they were given: it tells what they answer,
+            // and is not another round.
+            let again = !carried.replayed && questions.iter().all(|(key, _)| offered.contains_key(key));
+            carried.replayed = true;
+            if !again {
+                carried.rounds += 1;
+                carried.state = round.state;
+            }
             if carried.rounds > MAX_ROUNDS {
                 return Err(defect(self.served, &format!("it asked more than {MAX_ROUNDS} times")));
             }
-            let questions = self.questions(ctx, &round)?;
-            carried.state = round.state;
             self.answer(ctx, &questions, &offered, &mut carried).await?;
         }
     }

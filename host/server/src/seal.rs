@@ -36,6 +36,9 @@ pub struct Carried {
     /// The client's roots, if they were asked for.
     pub roots: Option<Vec<String>>,
     pub rounds: u32,
+    /// Within one request: whether the plugin has asked already.
+    #[serde(skip)]
+    pub replayed: bool,
 }
 
 /// What a sealed text is bound to.

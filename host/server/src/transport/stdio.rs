@@ -218,7 +218,9 @@ impl Pipe {
             // On a pipe roots can be asked for at any time, so they are known before a call needs them.
             let (pipe, session) = (Arc::clone(self), Arc::clone(&session));
             self.server.tasks.spawn(async move {
-                if pipe.server.scopes.accepts_roots() {
+                let catalog = pipe.server.shelf.catalog().await;
+                let needed = catalog.served().iter().any(|served| served.config.grants.roots.is_some());
+                if needed && pipe.server.scopes.accepts_roots() {
                     tokio::select! {
                         _ = session.roots(&pipe.server, &pipe.outlet) => {}
                         () = pipe.server.stop.cancelled() => {}
