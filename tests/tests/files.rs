@@ -1,0 +1,178 @@
+//! The files plugin: the names, arguments and answers of the reference filesystem server, within an opened root.
+
+use e2e::{Folder, Pipe, is_error, json, names, text};
+use serde_json::Value;
+
+struct Editor {
+    folder: Folder,
+    pipe: Pipe,
+}
+
+impl Editor {
+    /// A client that has opened `project`.
+    async fn open(access: &str) -> Self {
+        let folder = Folder::new();
+        folder.plugin("files");
+        folder.config(&format!(
+            "[roots]\nwithin = [\"../..\"]\n[plugins.files]\npath = \"../../plugins/files.wasm\"\nprefix = \"\"\n\
+             [plugins.files.grants]\nroots = \"{access}\"\n"
+        ));
+        folder.write("project/notes.txt", "one\ntwo\nthree\n");
+        folder.write("project/src/main.rs", "fn main() {\n    println!(\"hello\");\n}\n");
+        folder.write("project/logo.png", [137, 80, 78, 71]);
+        folder.write("project/data.bin", [0, 159, 146, 150]);
+        folder.write("outside.txt", "not opened");
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        let root = format!("file://{}", folder.join("project").display());
+        pipe.answer_with(move |method, _| (method == "roots/list").then(|| json!({ "roots": [{ "uri": root }] })));
+        pipe.legacy("2025-11-25", json!({ "roots": {} })).await;
+        Self { folder, pipe }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join("project").join(name).display().to_string()
+    }
+
+    async fn says(&mut self, tool: &str, arguments: Value) -> String {
+        let result = self.pipe.call(tool, arguments).await;
+        assert!(!is_error(&result), "{tool}: {result}");
+        text(&result).to_owned()
+    }
+
+    async fn refuses(&mut self, tool: &str, arguments: Value) -> String {
+        let result = self.pipe.call(tool, arguments).await;
+        assert!(is_error(&result), "{tool}: {result}");
+        text(&result).to_owned()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn has_the_tools_of_the_reference_server() {
+    let mut editor = Editor::open("read").await;
+    let tools = editor.pipe.request("tools/list", json!({})).await.unwrap();
+    let tools = names(&tools, "tools");
+    for name in [
+        "read_text_file", "read_media_file", "read_multiple_files", "write_file", "edit_file", "create_directory",
+        "list_directory", "list_directory_with_sizes", "directory_tree", "move_file", "search_files", "get_file_info",
+        "list_allowed_directories", "search_content",
+    ] {
+        assert!(tools.contains(&name.to_owned()), "{name}");
+    }
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_whole_and_in_part() {
+    let mut editor = Editor::open("read").await;
+    let notes = editor.path("notes.txt");
+    for (arguments, expected) in [
+        (json!({ "path": notes }), "one\ntwo\nthree\n"),
+        (json!({ "path": "notes.txt" }), "one\ntwo\nthree\n"),
+        (json!({ "path": notes, "head": 1 }), "one\n"),
+        (json!({ "path": notes, "tail": 2 }), "two\nthree\n"),
+        (json!({ "path": notes, "startLine": 2, "endLine": 2 }), "two\n"),
+        (json!({ "path": notes, "startLine": 3 }), "three\n"),
+    ] {
+        assert_eq!(editor.says("read_text_file", arguments.clone()).await, expected, "{arguments}");
+    }
+    assert!(editor.refuses("read_text_file", json!({ "path": notes, "head": 1, "tail": 1 })).await.contains("only one"));
+    let binary = editor.path("data.bin");
+    assert!(editor.refuses("read_text_file", json!({ "path": binary })).await.contains("not a text file"));
+    let outside = editor.folder.join("outside.txt").display().to_string();
+    let refused = editor.refuses("read_text_file", json!({ "path": outside })).await;
+    assert!(refused.contains("outside allowed directories") && !refused.contains("not opened"), "{refused}");
+
+    let several = editor.says("read_multiple_files", json!({ "paths": [notes, outside] })).await;
+    assert!(several.contains("two") && several.contains("Error - Access denied"), "{several}");
+    let picture = editor.path("logo.png");
+    let picture = editor.pipe.call("read_media_file", json!({ "path": picture })).await;
+    assert_eq!(picture["content"][0], json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw==" }));
+    let bytes = editor.path("data.bin");
+    let bytes = editor.pipe.call("read_media_file", json!({ "path": bytes })).await;
+    assert_eq!(bytes["content"][0]["resource"]["blob"], "AJ+Slg==");
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_edits_and_moves() {
+    let mut editor = Editor::open("read-write").await;
+    let (notes, fresh) = (editor.path("notes.txt"), editor.path("deep/er/new.txt"));
+    let edit = json!({ "path": notes, "edits": [{ "oldText": "two", "newText": "2" }], "dryRun": true });
+    let shown = editor.says("edit_file", edit.clone()).await;
+    assert!(shown.contains("-two\n+2\n"), "{shown}");
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one\ntwo\nthree\n");
+    let mut real = edit;
+    real["dryRun"] = false.into();
+    editor.says("edit_file", real.clone()).await;
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one\n2\nthree\n");
+    assert!(editor.refuses("edit_file", real).await.contains("Could not find"));
+
+    assert!(editor.refuses("write_file", json!({ "path": fresh, "content": "x" })).await.contains("no such"));
+    let folder = editor.path("deep/er");
+    editor.says("create_directory", json!({ "path": folder })).await;
+    editor.says("create_directory", json!({ "path": folder })).await;
+    editor.says("write_file", json!({ "path": fresh, "content": "x" })).await;
+    assert_eq!(std::fs::read_to_string(&fresh).unwrap(), "x");
+    let moved = editor.path("moved.txt");
+    assert!(editor.refuses("move_file", json!({ "source": fresh, "destination": notes })).await.contains("exists already"));
+    editor.says("move_file", json!({ "source": fresh, "destination": moved })).await;
+    assert_eq!(std::fs::read_to_string(&moved).unwrap(), "x");
+    let left: Vec<_> = std::fs::read_dir(editor.folder.join("project/deep/er")).unwrap().collect();
+    assert!(left.is_empty(), "nothing half written stays: {left:?}");
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_root_is_read_only() {
+    let mut editor = Editor::open("read").await;
+    let notes = editor.path("notes.txt");
+    for (tool, arguments) in [
+        ("write_file", json!({ "path": notes, "content": "x" })),
+        ("edit_file", json!({ "path": notes, "edits": [{ "oldText": "one", "newText": "1" }] })),
+        ("create_directory", json!({ "path": editor.path("made") })),
+        ("move_file", json!({ "source": notes, "destination": editor.path("moved") })),
+    ] {
+        let refused = editor.refuses(tool, arguments).await;
+        assert!(refused.contains("Access denied"), "{tool}: {refused}");
+    }
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one\ntwo\nthree\n");
+    assert!(editor.says("list_allowed_directories", json!({})).await.contains("(read only)"));
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_and_searches() {
+    let mut editor = Editor::open("read").await;
+    let root = editor.folder.join("project").display().to_string();
+    std::os::unix::fs::symlink("/etc", editor.path("out")).unwrap();
+    let listed = editor.says("list_directory", json!({ "path": root })).await;
+    assert!(listed.contains("[DIR] src") && listed.contains("[FILE] notes.txt"), "{listed}");
+    let sizes = editor.says("list_directory_with_sizes", json!({ "path": root, "sortBy": "size" })).await;
+    assert!(sizes.contains("[FILE] notes.txt") && sizes.contains("14 B") && sizes.contains("Total: "), "{sizes}");
+    let tree = editor.pipe.call("directory_tree", json!({ "path": root, "excludePatterns": ["*.bin"] })).await;
+    let tree = tree["structuredContent"].to_string();
+    assert!(tree.contains("main.rs") && !tree.contains("data.bin") && !tree.contains("passwd"), "{tree}");
+    let found = editor.says("search_files", json!({ "path": root, "pattern": "**/*.rs" })).await;
+    assert_eq!(found, editor.path("src/main.rs"));
+    let found = editor.says("search_content", json!({ "path": root, "pattern": "print\\w+" })).await;
+    assert_eq!(found, format!("{}:2:     println!(\"hello\");", editor.path("src/main.rs")));
+    let info = editor.pipe.call("get_file_info", json!({ "path": "notes.txt" })).await;
+    assert_eq!(info["structuredContent"]["size"], 14);
+    assert_eq!(info["structuredContent"]["isFile"], true);
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_resources_by_template() {
+    let mut editor = Editor::open("read").await;
+    let resources = editor.pipe.request("resources/list", json!({})).await.unwrap();
+    assert_eq!(resources["resources"], json!([]));
+    let uri = format!("file://{}", editor.path("notes.txt"));
+    let read = editor.pipe.request("resources/read", json!({ "uri": uri })).await.unwrap();
+    assert_eq!(read["contents"][0]["text"], "one\ntwo\nthree\n");
+    let missing = format!("file://{}", editor.path("missing.txt"));
+    assert_eq!(editor.pipe.request("resources/read", json!({ "uri": missing })).await.unwrap_err()["code"], -32002);
+    let outside = format!("file://{}", editor.folder.join("outside.txt").display());
+    assert_eq!(editor.pipe.request("resources/read", json!({ "uri": outside })).await.unwrap_err()["code"], -32603);
+    editor.pipe.close().await;
+}
