@@ -1,0 +1,293 @@
+//! Does everything a guest should not: one tool per way of being a burden. Raw WASI calls are in `raw`.
+//!
+//! Written against the traits themselves, because the macros would not let it answer nonsense.
+
+#![allow(clippy::disallowed_methods, reason = "a guest for tests sleeps and ends as it likes; no test does")]
+
+mod raw;
+
+use std::hint::black_box;
+
+use wharf_sdk::{
+    Content, Context, Failure, Form, Kind, Level, Question, Round, TaskSupport, Tool, ToolDetails, ToolOutcome,
+    ToolResult, Tools, host,
+    serde_json::{self, Value, json},
+};
+
+struct Hostile;
+
+/// Every tool, all with the same open schema.
+const NAMES: &[&str] = &[
+    "ok",
+    "spin",
+    "sleep",
+    "allocate",
+    "open_many",
+    "sockets",
+    "connect",
+    "http_get",
+    "fields",
+    "random",
+    "recurse",
+    "trap",
+    "panic",
+    "print",
+    "big",
+    "exit",
+    "flood_log",
+    "flood_progress",
+    "flood_list_changed",
+    "flood_updated",
+    "ask_forever",
+    "ask_many",
+    "ask_state",
+    "ask_odd",
+    "bad_structured",
+    "bad_content",
+    "bad_more",
+    "structured_array",
+    "blocks",
+    "ansi",
+    "fail_ansi",
+    "fail_code",
+    "read_after",
+    "args",
+];
+
+impl Tools for Hostile {
+    fn list_tools() -> Result<Vec<Tool>, Failure> {
+        let plain = |name: &&str| Tool {
+            name: (*name).to_owned(),
+            description: format!("Tries {name}."),
+            input_schema: r#"{"type":"object"}"#.into(),
+            details: None,
+        };
+        let mut tools: Vec<Tool> = NAMES.iter().map(plain).collect();
+        let doubling: String = (0..8)
+            .map(|at| {
+                format!(r##""d{at}":{{"allOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}},"##, at + 1)
+            })
+            .collect();
+        for (name, output) in [
+            ("unique", r#"{"type":"object","properties":{"all":{"type":"array","uniqueItems":true}}}"#.to_owned()),
+            (
+                "costly",
+                format!(
+                    r##"{{"type":"object","properties":{{"all":{{"type":"array","items":{{"$ref":"#/$defs/d0"}}}}}},"$defs":{{{doubling}"d8":{{"type":["object","array","integer","string"]}}}}}}"##
+                ),
+            ),
+        ] {
+            let details = ToolDetails {
+                title: None,
+                output_schema: Some(output),
+                hints: None,
+                needs: wharf_sdk::Abilities::empty(),
+                task: TaskSupport::Forbidden,
+                ask_before_task: false,
+                more: None,
+            };
+            let mut tool = plain(&name);
+            tool.details = Some(details);
+            tools.push(tool);
+        }
+        Ok(tools)
+    }
+
+    fn call_tool(name: String, args: String, context: Context) -> Result<ToolOutcome, Failure> {
+        let args: Value = serde_json::from_str(&args).unwrap_or_default();
+        let number = |key: &str| args.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let text = |key: &str| args.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        match name.as_str() {
+            "ok" => said("fine"),
+            "spin" => loop {
+                black_box(0_u64);
+            },
+            "sleep" => {
+                std::thread::sleep(std::time::Duration::from_millis(number("ms")));
+                said("slept")
+            }
+            "allocate" => {
+                let mut held = Vec::new();
+                for mib in 0..number("mib") {
+                    held.push(vec![u8::try_from(mib % 251).unwrap_or_default(); 1 << 20]);
+                    black_box(&held);
+                }
+                said(format!("holds {} MiB", held.len()))
+            }
+            "open_many" => open_many(number("n"), &text("path"), number("ms")),
+            "sockets" => {
+                let made = raw::sockets(number("n"));
+                let count = made.len();
+                std::thread::sleep(std::time::Duration::from_millis(number("ms")));
+                drop(made);
+                said(format!("{count}"))
+            }
+            "connect" => said(raw::connect(&text("address"))),
+            "http_get" => said(raw::http_get(&text("authority"))),
+            "fields" => said(raw::fields(number("n"), number("bytes"), number("ms"))),
+            "random" => said(raw::random(number("bytes"))),
+            "recurse" => said(recurse(0).to_string()),
+            "trap" => raw::trap(),
+            "panic" => panic!("{}", text("message")),
+            "print" => print(number("bytes")),
+            "big" => said("x".repeat(size(number("bytes")))),
+            "exit" => std::process::exit(i32::try_from(number("code")).unwrap_or(1)),
+            "flood_log" => {
+                let message = "l".repeat(size(number("bytes")));
+                for _ in 0..number("n") {
+                    host::log(Level::Error, &message, None);
+                }
+                said("logged")
+            }
+            "flood_progress" => {
+                for at in 0..number("n") {
+                    host::progress(at as f64, None, Some("on"));
+                }
+                said("progressed")
+            }
+            "flood_list_changed" => {
+                for _ in 0..number("n") {
+                    host::list_changed(Kind::Tools);
+                    host::list_changed(Kind::Prompts);
+                }
+                said("announced")
+            }
+            "flood_updated" => {
+                for at in 0..number("n") {
+                    host::resource_updated(&format!("note:///{at}"));
+                }
+                said("updated")
+            }
+            "ask_forever" => {
+                Ok(ToolOutcome::Ask(Round { questions: vec![("again".into(), form("Again?"))], state: context.state }))
+            }
+            "ask_many" => Ok(ToolOutcome::Ask(Round {
+                questions: (0..number("n")).map(|at| (format!("q{at}"), form("Many?"))).collect(),
+                state: None,
+            })),
+            "ask_state" => Ok(ToolOutcome::Ask(Round {
+                questions: vec![("one".into(), form("State?"))],
+                state: Some(vec![0; size(number("bytes"))]),
+            })),
+            "ask_odd" => Ok(ToolOutcome::Ask(Round {
+                questions: vec![(
+                    text("key"),
+                    Question::Form(Form { message: text("message"), schema: text("schema") }),
+                )],
+                state: None,
+            })),
+            "bad_structured" => Ok(ToolOutcome::Structured("nonsense".into())),
+            "bad_content" => done(vec![Content::Raw(text("raw"))], None, None),
+            "bad_more" => done(vec![Content::Text("x".into())], None, Some(text("more"))),
+            "structured_array" => {
+                Ok(ToolOutcome::Structured(format!("{{\"all\":[{}]}}", repeated(&text("item"), number("n")))))
+            }
+            "unique" | "costly" => {
+                Ok(ToolOutcome::Structured(format!("{{\"all\":[{}]}}", numbered(&text("item"), number("n")))))
+            }
+            "blocks" => done(vec![Content::Text(String::new()); size(number("n"))], None, None),
+            "ansi" => said(DECEPTIVE),
+            "fail_ansi" => Err(Failure { message: DECEPTIVE.into(), code: None, data: None }),
+            "fail_code" => Err(Failure {
+                message: DECEPTIVE.into(),
+                code: i32::try_from(number("code")).ok().map(|code| -code),
+                data: Some("nonsense".into()),
+            }),
+            "read_after" => read_after(&text("path"), number("ms")),
+            "args" => {
+                said(format!("{:?} {:?}", std::env::args().collect::<Vec<_>>(), std::env::vars().collect::<Vec<_>>()))
+            }
+            other => Err(Failure { message: format!("no tool {other}"), code: Some(-32602), data: None }),
+        }
+    }
+}
+
+/// Colours a terminal, turns text around, rings, ends a line.
+const DECEPTIVE: &str = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{202e}turned\r\nnext\u{9b}x\u{7f}";
+
+fn said(text: impl Into<String>) -> Result<ToolOutcome, Failure> {
+    Ok(ToolOutcome::Text(text.into()))
+}
+
+fn done(content: Vec<Content>, structured: Option<String>, more: Option<String>) -> Result<ToolOutcome, Failure> {
+    Ok(ToolOutcome::Done(ToolResult { content, structured, is_error: false, more }))
+}
+
+fn form(message: &str) -> Question {
+    let schema = json!({ "type": "object", "properties": { "sure": { "type": "boolean" } } });
+    Question::Form(Form { message: message.into(), schema: schema.to_string() })
+}
+
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn repeated(item: &str, n: u64) -> String {
+    let mut text = String::new();
+    for at in 0..n {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(item);
+    }
+    text
+}
+
+/// The item `n` times, each `#` in it replaced by its number.
+fn numbered(item: &str, n: u64) -> String {
+    let mut text = String::new();
+    for at in 0..n {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(&item.replace('#', &at.to_string()));
+    }
+    text
+}
+
+fn recurse(depth: u64) -> u64 {
+    let room = black_box([depth; 64]);
+    if depth == u64::MAX { 0 } else { recurse(depth + 1) + room[0] }
+}
+
+fn open_many(n: u64, path: &str, ms: u64) -> Result<ToolOutcome, Failure> {
+    let mut open = Vec::new();
+    let mut problem = String::new();
+    for _ in 0..n {
+        match std::fs::File::open(path) {
+            Ok(file) => open.push(file),
+            Err(error) => {
+                problem = error.to_string();
+                break;
+            }
+        }
+    }
+    std::thread::sleep(std::time::Duration::from_millis(ms));
+    said(format!("{} {problem}", open.len()))
+}
+
+fn print(bytes: u64) -> Result<ToolOutcome, Failure> {
+    use std::io::Write;
+    let chunk = [b'p'; 64 * 1024];
+    let mut left = size(bytes);
+    let mut out = std::io::stdout();
+    while left > 0 {
+        let part = left.min(chunk.len());
+        if let Err(error) = out.write_all(&chunk[..part]) {
+            return said(format!("stopped: {error}"));
+        }
+        left -= part;
+    }
+    said("printed")
+}
+
+/// Opens, waits, reads: to hold a directory open across a change.
+fn read_after(path: &str, ms: u64) -> Result<ToolOutcome, Failure> {
+    std::thread::sleep(std::time::Duration::from_millis(ms));
+    match std::fs::read_to_string(path) {
+        Ok(text) => said(text),
+        Err(error) => said(format!("error: {error}")),
+    }
+}
+
+wharf_sdk::bindings::tools::export_tools!(Hostile with_types_in wharf_sdk::bindings::tools);

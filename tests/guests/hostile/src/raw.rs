@@ -1,0 +1,74 @@
+//! What Rust's library has no name for: WASI's own calls, and a crash without a panic.
+
+use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+
+use wasip2::{
+    http::{
+        outgoing_handler,
+        types::{Fields, OutgoingRequest, Scheme},
+    },
+    random::random::get_random_bytes,
+    sockets::{network::IpAddressFamily, tcp::TcpSocket, tcp_create_socket::create_tcp_socket},
+};
+
+pub fn trap() -> ! {
+    #[cfg(target_arch = "wasm32")]
+    core::arch::wasm32::unreachable();
+    #[cfg(not(target_arch = "wasm32"))]
+    std::process::abort();
+}
+
+/// As many sockets as there are to have, connected to nothing.
+pub fn sockets(n: u64) -> Vec<TcpSocket> {
+    (0..n).map_while(|_| create_tcp_socket(IpAddressFamily::Ipv4).ok()).collect()
+}
+
+/// Every way of Rust's library onto the network; one word for each.
+pub fn connect(address: &str) -> String {
+    let mut words = Vec::new();
+    let mut note = |what: &str, failed: bool| words.push(format!("{what}:{}", if failed { "refused" } else { "OPEN" }));
+    note("connect", TcpStream::connect(address).is_err());
+    note("listen", TcpListener::bind("127.0.0.1:0").is_err());
+    note("udp", UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(b"x", address)).is_err());
+    note("lookup", ("localhost", 80).to_socket_addrs().is_err());
+    words.join(" ")
+}
+
+pub fn http_get(authority: &str) -> String {
+    let request = OutgoingRequest::new(Fields::new());
+    let _ = request.set_scheme(Some(&Scheme::Http));
+    let _ = request.set_authority(Some(authority));
+    let _ = request.set_path_with_query(Some("/"));
+    let response = match outgoing_handler::handle(request, None) {
+        Ok(response) => response,
+        Err(error) => return format!("refused: {error:?}"),
+    };
+    response.subscribe().block();
+    match response.get() {
+        Some(Ok(Err(error))) => format!("refused: {error:?}"),
+        other => format!("OPEN: {other:?}"),
+    }
+}
+
+/// Header fields live in the host: fills as many as it is given.
+pub fn fields(n: u64, bytes: u64, ms: u64) -> String {
+    let value = vec![b'v'; usize::try_from(bytes).unwrap_or_default()];
+    let mut held = Vec::new();
+    let mut stored = 0_u64;
+    for _ in 0..n {
+        let fields = Fields::new();
+        for at in 0..1024 {
+            if fields.append(&format!("f{at}"), &value).is_err() {
+                break;
+            }
+            stored += bytes;
+        }
+        held.push(fields);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(ms));
+    format!("{stored} bytes in {} sets", held.len())
+}
+
+pub fn random(bytes: u64) -> String {
+    format!("{} bytes", get_random_bytes(bytes).len())
+}

@@ -1,0 +1,119 @@
+//! A folder of a test's own: home, config and plugins of the wharf that it starts. Compiled code is shared by all tests.
+
+use std::{
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+};
+
+use tempfile::TempDir;
+use tokio::{process::Command, time::timeout};
+
+use crate::PATIENCE;
+
+/// Goes away with its contents.
+#[derive(Debug)]
+pub struct Folder {
+    _dir: TempDir,
+    path: PathBuf,
+}
+
+impl Default for Folder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Folder {
+    /// Has `home/`, `config/` and `plugins/`.
+    pub fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("wharf-e2e-").tempdir().unwrap();
+        let path = std::fs::canonicalize(dir.path()).unwrap();
+        for name in ["home", "config/wharf", "plugins"] {
+            std::fs::create_dir_all(path.join(name)).unwrap();
+        }
+        Self { _dir: dir, path }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// What wharf takes for the user's home directory.
+    pub fn home(&self) -> PathBuf {
+        self.join("home")
+    }
+
+    /// Writes a file, with the folders it needs, by renaming it into place.
+    pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let partial = path.with_extension("partial");
+        std::fs::write(&partial, contents).unwrap();
+        std::fs::set_permissions(&partial, PermissionsExt::from_mode(0o644)).unwrap();
+        std::fs::rename(&partial, &path).unwrap();
+        path
+    }
+
+    /// Writes the config that wharf finds without being told: `config/wharf/wharf.toml`. Relative paths in it are
+    /// relative to its folder, so plugins of this folder are at `../../plugins/`.
+    pub fn config(&self, text: &str) -> PathBuf {
+        self.write("config/wharf/wharf.toml", text)
+    }
+
+    /// Copies a plugin of the repository to `plugins/<name>.wasm`.
+    pub fn plugin(&self, name: &str) -> PathBuf {
+        self.plugin_as(name, &format!("plugins/{name}.wasm"))
+    }
+
+    /// Copies a plugin of the repository to any place in the folder.
+    pub fn plugin_as(&self, name: &str, to: &str) -> PathBuf {
+        self.write(to, std::fs::read(crate::plugin(name)).unwrap())
+    }
+
+    pub fn set_mode(&self, name: &str, mode: u32) {
+        std::fs::set_permissions(self.join(name), PermissionsExt::from_mode(mode)).unwrap();
+    }
+
+    /// A wharf that sees this folder and nothing of the machine's environment but `PATH`.
+    pub fn command(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
+        let cache = crate::target().join("test-cache");
+        // All tests share it, and the first of them makes it.
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&cache).unwrap();
+        let mut command = Command::new(crate::binary());
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home())
+            .env("XDG_CONFIG_HOME", self.join("config"))
+            .env("XDG_CACHE_HOME", cache)
+            .envs(environment.iter().copied())
+            .current_dir(&self.path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Runs a command of wharf to its end.
+    pub async fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+        let running = self.command(arguments, environment).output();
+        timeout(PATIENCE, running).await.unwrap_or_else(|_| panic!("wharf {arguments:?} does not end")).unwrap()
+    }
+}
+
+/// What a command wrote to stderr.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a command wrote to stdout.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

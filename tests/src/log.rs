@@ -1,0 +1,66 @@
+//! The lines that a child writes to stderr, and waiting for one of them.
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, BufReader},
+    sync::watch,
+    time::timeout,
+};
+
+use crate::PATIENCE;
+
+/// Collects lines as they come.
+#[derive(Debug, Clone)]
+pub struct Log(watch::Receiver<Lines>);
+
+#[derive(Debug, Clone, Default)]
+struct Lines {
+    text: String,
+    ended: bool,
+}
+
+impl Log {
+    pub fn of<R: AsyncRead + Unpin + Send + 'static>(stderr: R) -> Self {
+        let (sender, receiver) = watch::channel(Lines::default());
+        tokio::spawn(async move {
+            let mut reader = BufReader::new(stderr);
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                let read = reader.read_until(b'\n', &mut line).await;
+                sender.send_modify(|lines| match read {
+                    Ok(1..) => lines.text.push_str(&String::from_utf8_lossy(&line)),
+                    _ => lines.ended = true,
+                });
+                if sender.borrow().ended {
+                    return;
+                }
+            }
+        });
+        Self(receiver)
+    }
+
+    /// All that was said so far.
+    pub fn text(&self) -> String {
+        self.0.borrow().text.clone()
+    }
+
+    /// Waits until a line holds `text`, and returns the first such line.
+    pub async fn wait_for(&self, text: &str) -> String {
+        let found = |lines: &str| lines.lines().find(|line| line.contains(text)).map(str::to_owned);
+        let mut lines = self.0.clone();
+        let waited = timeout(PATIENCE, lines.wait_for(|lines| lines.ended || found(&lines.text).is_some())).await;
+        let all = self.text();
+        match (waited, found(&all)) {
+            (Ok(_), Some(line)) => line,
+            _ => panic!("no line on stderr says {text:?}:\n{all}"),
+        }
+    }
+
+    /// Waits until stderr is closed, and returns all of it.
+    pub async fn whole(&self) -> String {
+        let mut lines = self.0.clone();
+        // The writer may be gone already, which is an end as well.
+        let _ = timeout(PATIENCE, lines.wait_for(|lines| lines.ended)).await.expect("stderr stays open");
+        self.text()
+    }
+}

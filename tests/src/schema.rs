@@ -1,0 +1,135 @@
+//! The official JSON schemas, and which definition each message must meet.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex},
+};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+const FILES: [(&str, &str); 5] = [
+    ("2024-11-05", include_str!("../data/schema/2024-11-05.json")),
+    ("2025-03-26", include_str!("../data/schema/2025-03-26.json")),
+    ("2025-06-18", include_str!("../data/schema/2025-06-18.json")),
+    ("2025-11-25", include_str!("../data/schema/2025-11-25.json")),
+    ("2026-07-28", include_str!("../data/schema/2026-07-28.json")),
+];
+
+type Cache = HashMap<(String, String), Arc<Validator>>;
+
+static VALIDATORS: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
+
+fn validator(revision: &str, definition: &str) -> Arc<Validator> {
+    let key = (revision.to_owned(), definition.to_owned());
+    if let Some(known) = VALIDATORS.lock().unwrap().get(&key) {
+        return Arc::clone(known);
+    }
+    let file =
+        FILES.iter().find(|(known, _)| *known == revision).unwrap_or_else(|| panic!("no schema of {revision}")).1;
+    let file: Value = serde_json::from_str(file).unwrap();
+    let group = if file.get("$defs").is_some() { "$defs" } else { "definitions" };
+    assert!(file[group].get(definition).is_some(), "{revision} has no {definition}");
+    let schema = json!({
+        "$schema": file["$schema"],
+        "allOf": [{ "$ref": format!("#/{group}/{definition}") }],
+        group: file[group],
+    });
+    let compiled = Arc::new(jsonschema::validator_for(&schema).unwrap());
+    VALIDATORS.lock().unwrap().insert(key, Arc::clone(&compiled));
+    compiled
+}
+
+/// What is wrong with a value, measured by one definition of a revision.
+pub fn problem(revision: &str, definition: &str, value: &Value) -> Option<String> {
+    let problems: Vec<String> = validator(revision, definition)
+        .iter_errors(value)
+        .map(|error| format!("{error} (at {})", error.instance_path()))
+        .collect();
+    (!problems.is_empty()).then(|| format!("not a {definition} of {revision}: {}\n{value}", problems.join("; ")))
+}
+
+/// Fails the test if a value breaks a definition.
+pub fn check(revision: &str, definition: &str, value: &Value) {
+    if let Some(problem) = problem(revision, definition, value) {
+        panic!("{problem}");
+    }
+}
+
+fn result_definition(method: &str) -> Option<&'static str> {
+    Some(match method {
+        "initialize" => "InitializeResult",
+        "server/discover" => "DiscoverResult",
+        "tools/list" => "ListToolsResult",
+        "tools/call" => "CallToolResult",
+        "resources/list" => "ListResourcesResult",
+        "resources/templates/list" => "ListResourceTemplatesResult",
+        "resources/read" => "ReadResourceResult",
+        "prompts/list" => "ListPromptsResult",
+        "prompts/get" => "GetPromptResult",
+        "completion/complete" => "CompleteResult",
+        "subscriptions/listen" => "SubscriptionsListenResult",
+        "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => "EmptyResult",
+        _ => return None,
+    })
+}
+
+/// What is wrong with a response to a request of this method; without a method, it must be an error.
+pub fn response_problem(revision: &str, method: Option<&str>, response: &Value) -> Option<String> {
+    let modern = revision == crate::MODERN;
+    let unlike = |problem: &str| Some(format!("{problem} ({revision}): {response}"));
+    if let Some(error) = response.get("error") {
+        // No schema before 2025-11-25 has an error without an id, and none has one with a null id.
+        let of = if response.get("id").is_none() && revision < "2025-11-25" { "2025-11-25" } else { revision };
+        let definition = match error["code"].as_i64() {
+            Some(-32020) if modern => "HeaderMismatchError",
+            Some(-32021) if modern => "MissingRequiredClientCapabilityError",
+            Some(-32022) if modern => "UnsupportedProtocolVersionError",
+            _ => "JSONRPCMessage",
+        };
+        if response.get("result").is_some() {
+            return unlike("both a result and an error");
+        }
+        return problem(of, "JSONRPCMessage", response).or_else(|| problem(of, definition, response));
+    }
+    let Some(method) = method else { return unlike("nobody asked for this result") };
+    let result = &response["result"];
+    match (modern, result.get("resultType")) {
+        (true, Some(Value::String(_))) | (false, None) => {}
+        (true, _) => return unlike("a modern result without resultType"),
+        (false, Some(_)) => return unlike("a legacy result with resultType"),
+    }
+    let asks = modern && result["resultType"] == "input_required";
+    let definition = match method {
+        "tools/call" | "prompts/get" | "resources/read" if asks => Some("InputRequiredResult"),
+        _ => result_definition(method),
+    };
+    problem(revision, "JSONRPCMessage", response)
+        .or_else(|| definition.and_then(|definition| problem(revision, definition, result)))
+}
+
+/// Fails the test if a response breaks the schema.
+pub fn check_response(revision: &str, method: Option<&str>, response: &Value) {
+    if let Some(problem) = response_problem(revision, method, response) {
+        panic!("{problem}");
+    }
+}
+
+/// Checks a notification of the server.
+pub fn check_notification(revision: &str, notification: &Value) {
+    check(revision, "JSONRPCMessage", notification);
+    check(revision, "ServerNotification", notification);
+}
+
+/// Checks a request of the server, which only legacy revisions have.
+pub fn check_request(revision: &str, request: &Value) {
+    assert_ne!(revision, crate::MODERN, "modern servers send no requests: {request}");
+    check(revision, "JSONRPCMessage", request);
+    check(revision, "ServerRequest", request);
+}
+
+/// Whether a notification tells by itself that it belongs to the modern era.
+pub fn is_tagged(notification: &Value) -> bool {
+    notification["method"] == "notifications/subscriptions/acknowledged"
+        || notification["params"]["_meta"].get(crate::SUBSCRIPTION_KEY).is_some()
+}

@@ -1,0 +1,177 @@
+//! A plugin that uses all it is allowed, beside one that wants to work: the latter hardly notices, and neither does `ping`.
+
+use std::time::{Duration, Instant};
+
+use e2e::{Folder, Pipe, Value, json, names, plugin, text};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
+/// What a bystander's p99 may be. The design says 20 ms or three times what it is alone; the rest is for busy machines.
+const P99: Duration = Duration::from_millis(100);
+
+async fn started(hostile: &str) -> (Folder, Pipe) {
+    let folder = Folder::new();
+    folder.write("d/f", "file");
+    folder.config(&format!(
+        "plugin_dir = {:?}\n[plugins.hostile]\npath = {:?}\nprefix = \"\"\n{hostile}\n[plugins.echo]\npath = {:?}\nprefix = \"by_\"\n\
+         [plugins.reach]\npath = {:?}\nprefix = \"by_\"\n[plugins.reach.grants]\n\
+         dirs = [{{ host = {:?}, guest = \"/d\", access = \"read\" }}]\n",
+        folder.join("plugins"),
+        plugin("hostile"),
+        plugin("echo"),
+        plugin("reach"),
+        folder.join("d"),
+    ));
+    folder.plugin("hello");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe.request("tools/list", json!({})).await.unwrap();
+    (folder, pipe)
+}
+
+struct Latencies(Vec<Duration>);
+
+impl Latencies {
+    fn at(&mut self, share: f64) -> Duration {
+        self.0.sort();
+        self.0[((self.0.len() - 1) as f64 * share) as usize]
+    }
+}
+
+/// Calls and pings in turn; latencies of each.
+async fn measure(pipe: &mut Pipe, rounds: usize) -> (Latencies, Latencies) {
+    let (mut calls, mut pings) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let began = Instant::now();
+        let result = pipe.call("by_echo", json!({ "message": format!("{round}") })).await;
+        calls.push(began.elapsed());
+        assert_eq!(text(&result), format!("{round}"));
+        let began = Instant::now();
+        pipe.request("ping", json!({})).await.unwrap();
+        pings.push(began.elapsed());
+    }
+    (Latencies(calls), Latencies(pings))
+}
+
+async fn begin(pipe: &mut Pipe, n: usize, tool: &str, arguments: Value) -> Vec<Value> {
+    let mut ids = Vec::new();
+    for _ in 0..n {
+        ids.push(pipe.begin("tools/call", json!({ "name": tool, "arguments": arguments })).await);
+    }
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spinning_sleeping_and_hungry_calls_hardly_delay_others() {
+    let (_folder, mut pipe) = started("[plugins.hostile.limits]\ntimeout_ms = 20000").await;
+    measure(&mut pipe, 50).await;
+    let (mut alone, mut ping_alone) = measure(&mut pipe, 400).await;
+    println!("alone: echo p50 {:?} p99 {:?}, ping p99 {:?}", alone.at(0.5), alone.at(0.99), ping_alone.at(0.99));
+    for (what, n, tool, arguments) in [
+        ("4 spinning", 4, "spin", json!({})),
+        ("40 spinning", 40, "spin", json!({})),
+        ("40 sleeping", 40, "sleep", json!({ "ms": 60_000 })),
+        ("100 hungry", 100, "allocate", json!({ "mib": 500 })),
+        ("100 printing", 100, "print", json!({ "bytes": 1 << 24 })),
+    ] {
+        let ids = begin(&mut pipe, n, tool, arguments).await;
+        let (mut calls, mut pings) = measure(&mut pipe, 400).await;
+        println!(
+            "{what}: echo p50 {:?} p99 {:?} max {:?}, ping p50 {:?} p99 {:?} max {:?}",
+            calls.at(0.5),
+            calls.at(0.99),
+            calls.at(1.0),
+            pings.at(0.5),
+            pings.at(0.99),
+            pings.at(1.0)
+        );
+        for id in &ids {
+            pipe.cancel(id).await;
+        }
+        let limit = P99.max(alone.at(0.99) * 3);
+        assert!(calls.at(0.99) <= limit, "{what}: echo p99 {:?}", calls.at(0.99));
+        assert!(pings.at(0.99) <= limit, "{what}: ping p99 {:?}", pings.at(0.99));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_that_are_hard_to_check_delay_no_one() {
+    let (_folder, mut pipe) = started("[plugins.hostile.limits]\ntimeout_ms = 3000").await;
+    let began = Instant::now();
+    let ids = begin(&mut pipe, 4, "costly", json!({ "item": "0", "n": 2_000_000 })).await;
+    let mut worst = Duration::ZERO;
+    let mut open = ids.clone();
+    while !open.is_empty() && began.elapsed() < Duration::from_secs(25) {
+        let asked = Instant::now();
+        let result = pipe.call("by_echo", json!({ "message": "m" })).await;
+        assert_eq!(text(&result), "m");
+        worst = worst.max(asked.elapsed());
+        let done: Vec<Value> = pipe.inbox().iter().filter_map(|message| message.get("id").cloned()).collect();
+        open.retain(|id| !done.contains(id));
+    }
+    println!("worst echo {worst:?}; the four calls took {:?}", began.elapsed());
+    assert!(worst < Duration::from_secs(1), "an echo waited {worst:?} for the checking of another plugin's result");
+    assert!(began.elapsed() < Duration::from_secs(10), "the deadline of 3 s does not count while a result is checked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_results_leave_the_host_its_memory() {
+    let (_folder, mut pipe) = started("").await;
+    let ids = begin(&mut pipe, 16, "structured_array", json!({ "item": "{\"a\":0}", "n": 500_000 })).await;
+    let began = Instant::now();
+    let (mut calls, mut pings) = measure(&mut pipe, 50).await;
+    for id in &ids {
+        pipe.answer(id).await.unwrap();
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pipe.pid())).unwrap();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap().split_whitespace().nth(1).unwrap();
+    let peak: u64 = peak.parse().unwrap();
+    println!(
+        "16 results of 4 MiB: peak {} MiB, {:?}, echo p50 {:?} max {:?}, ping max {:?}",
+        peak >> 10,
+        began.elapsed(),
+        calls.at(0.5),
+        calls.at(1.0),
+        pings.at(1.0)
+    );
+    assert!(peak < 2048 * 1024, "the host grew to {peak} KiB");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_files_of_one_plugin_leave_some_for_others() {
+    let shared = Folder::new();
+    shared.write("f", "file");
+    let dirs = format!("dirs = [{{ host = {:?}, guest = \"/d\", access = \"read\" }}]", shared.path());
+    let (folder, mut pipe) =
+        started(&format!("[plugins.hostile.limits]\ntimeout_ms = 20000\n[plugins.hostile.grants]\n{dirs}")).await;
+    // The usual limit of a shell or a service.
+    let pid = Pid::from_raw(i32::try_from(pipe.pid()).unwrap());
+    let hard = getrlimit(Resource::Nofile).maximum;
+    prlimit(pid, Resource::Nofile, Rlimit { current: Some(1024), maximum: hard }).unwrap();
+    let tools = names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools");
+    let held = begin(&mut pipe, 4, "open_many", json!({ "n": 2000, "path": "/d/f", "ms": 15_000 })).await;
+    let fds = format!("/proc/{}/fd", pipe.pid());
+    let began = Instant::now();
+    let mut open = 0;
+    // They wait, holding what they got.
+    while open < 1000 && began.elapsed() < Duration::from_secs(5) {
+        open = std::fs::read_dir(&fds).unwrap().count();
+        pipe.request("ping", json!({})).await.unwrap();
+    }
+    println!("{open} files open");
+    let read = pipe.call("by_read", json!({ "path": "/d/f" })).await;
+    assert_eq!(text(&read), "file", "a plugin that holds many files keeps others from theirs");
+    // Something changes in the plugin folder meanwhile.
+    folder.plugin_as("time", "plugins/another.wasm");
+    pipe.notification("notifications/tools/list_changed").await;
+    let now = names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools");
+    assert!(
+        tools.iter().all(|tool| now.contains(tool)),
+        "dropped-in plugins are gone: {} tools before, {} now",
+        tools.len(),
+        now.len()
+    );
+    assert!(now.len() > tools.len(), "and the new one is there: {now:?}");
+    for id in &held {
+        pipe.cancel(id).await;
+    }
+}

@@ -1,0 +1,127 @@
+//! Plugins that offer wrong things: each fails to load with a sentence that says what to change, and harms no other.
+
+use e2e::{Folder, Pipe, Value, json, names, plugin};
+
+/// One `badlist` per mode, each a plugin of its own, and one good plugin last.
+fn config(folder: &Folder, modes: &[&str]) {
+    let mut text = String::new();
+    for mode in modes {
+        text.push_str(&format!("[plugins.{mode}]\npath = {:?}\nconfig = {{ mode = \"{mode}\" }}\n", plugin("badlist")));
+    }
+    text.push_str(&format!("[plugins.zz]\npath = {:?}\n", plugin("echo")));
+    folder.config(&text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_wrong_offer_is_refused_in_a_sentence() {
+    let rows = [
+        ("schema_not_json", "not JSON"),
+        ("schema_invalid", "schema is not valid"),
+        ("schema_not_object", "\"type\": \"object\""),
+        ("schema_empty", "not JSON"),
+        ("remote_ref", "leads outside"),
+        ("file_ref", "leads outside"),
+        ("id_ref", "leads outside"),
+        ("large_regex", "regex"),
+        ("deep", "nested more than 32"),
+        ("very_deep", "more than 65536"),
+        ("large", "more than 65536"),
+        ("enum_bomb", "more than 20000 parts"),
+        ("no_name", "a name has 1 to 128"),
+        ("bad_name", "a name has 1 to 128"),
+        ("long_name", "a name has 1 to 128"),
+        ("twice", "listed twice"),
+        ("more_name", "`name` has a field of its own"),
+        ("more_schema", "`inputSchema` has a field of its own"),
+        ("more_not_object", "not a JSON object"),
+        ("more_meta", "must be an object"),
+        ("trap", "crashed"),
+        ("panic", "crashed"),
+        ("exit", "ended its process"),
+        ("spin", "longer than its limit of 5000 ms"),
+        ("sleep", "longer than its limit of 5000 ms"),
+        ("huge_list", "larger than its limit"),
+        ("failure", "when asked what it offers"),
+        ("resource_relative", "not an absolute URI"),
+        ("resource_no_name", "has no name"),
+        ("resource_twice", "listed twice"),
+        ("resource_control", "not an absolute URI"),
+        ("template_all", "scheme"),
+        ("template_scheme", "scheme"),
+        ("template_broken", "template"),
+        ("template_operator", "no expression"),
+        ("template_twice", "listed twice"),
+        ("prompt_no_name", "a name has 1 to 128"),
+        ("prompt_twice", "listed twice"),
+        ("prompt_argument_twice", "listed twice"),
+    ];
+    let folder = Folder::new();
+    config(&folder, &rows.map(|(mode, _)| mode));
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe.wait_for_log("serving plugin=\"zz\"").await;
+    let listed = pipe.request("tools/list", json!({})).await.unwrap();
+    assert_eq!(names(&listed, "tools"), ["zz_echo"]);
+    let log = pipe.log();
+    for (mode, expected) in rows {
+        let line = log
+            .lines()
+            .find(|line| line.contains(&format!("plugin=\"{mode}\"")))
+            .unwrap_or_else(|| panic!("nothing of {mode}"));
+        assert!(line.contains("ERROR does not load") && line.contains(expected), "{mode}: {line}");
+        assert!(line.len() < 1500, "{mode}: {} bytes for one failure: {line}", line.len());
+    }
+    assert!(!log.contains(['\u{1b}', '\u{202e}', '\u{9b}', '\u{7}']), "control characters in the log");
+    let echoed = pipe.call("zz_echo", json!({ "message": "well" })).await;
+    assert_eq!(e2e::text(&echoed), "well");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_only_odd_loads_and_is_cleaned() {
+    let folder = Folder::new();
+    config(
+        &folder,
+        &["ansi", "resource_file", "template_file", "slow_regex", "self_ref", "mutual_ref", "many", "nothing"],
+    );
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let mut tools: Vec<Value> = Vec::new();
+    let mut cursor = json!({});
+    for _ in 0..100 {
+        let page = pipe.request("tools/list", cursor).await.unwrap();
+        tools.extend(page["tools"].as_array().unwrap().iter().cloned());
+        match page.get("nextCursor") {
+            Some(next) => cursor = json!({ "cursor": next }),
+            None => break,
+        }
+    }
+    let of = |prefix: &str| tools.iter().filter(|tool| tool["name"].as_str().unwrap().starts_with(prefix)).count();
+    assert_eq!((of("ansi_"), of("slow_regex_"), of("many_"), of("zz_")), (1, 1, 20_000, 1));
+    let ansi = tools.iter().find(|tool| tool["name"] == "ansi_t").unwrap();
+    for field in ["title", "description"] {
+        let shown = ansi[field].as_str().unwrap();
+        assert!(!shown.contains(['\u{1b}', '\u{202e}', '\u{7}', '\u{9b}']), "{field}: {shown:?}");
+    }
+    let resources = pipe.request("resources/list", json!({})).await.unwrap();
+    assert_eq!(names(&resources, "resources").len(), 1, "file URIs are for plugins that have a directory: {resources}");
+    let templates = pipe.request("resources/templates/list", json!({})).await.unwrap();
+    assert_eq!(templates["resourceTemplates"], json!([]));
+    assert!(pipe.request("resources/read", json!({ "uri": "file:///etc/passwd" })).await.is_err());
+    // A pattern that makes other engines think for years.
+    let near = format!("{}!", "a".repeat(100_000));
+    let began = std::time::Instant::now();
+    let result = pipe.call("slow_regex_t", json!({ "x": near })).await;
+    assert!(e2e::is_error(&result), "it does not match");
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+    // Schemas that refer to themselves answer one way or the other, and the host lives.
+    for tool in ["self_ref_t", "mutual_ref_t"] {
+        if tools.iter().any(|listed| listed["name"] == tool) {
+            pipe.call(tool, json!({ "x": 1 })).await;
+        }
+    }
+    assert_eq!(pipe.request("ping", json!({})).await.unwrap(), json!({}));
+    for field in ["name", "description", "mimeType"] {
+        let shown = resources["resources"][0][field].as_str().unwrap_or_default();
+        assert!(!shown.contains(['\u{1b}', '\u{202e}', '\u{7}', '\u{9b}']), "{field}: {shown:?}");
+    }
+}

@@ -1,0 +1,309 @@
+//! Plugins that come, change and go while clients use them: no call is lost, and each change is told once.
+
+use std::{
+    os::unix::fs::symlink,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use e2e::{Folder, PATIENCE, Pipe, Value, is_error, json, names, plugin, text};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+/// Long enough for anything that is still to come: bursts are told within 250 ms.
+const SETTLED: Duration = Duration::from_millis(1500);
+
+async fn client(folder: &Folder) -> Pipe {
+    let mut pipe = Pipe::start(folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    tools(&mut pipe).await;
+    pipe
+}
+
+/// One configured plugin at `plugins/v.wasm`, and `echo`.
+async fn versioned() -> (Folder, Pipe) {
+    let folder = Folder::new();
+    folder.plugin_as("version-a", "plugins/v.wasm");
+    folder.config(&format!(
+        "[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = \"\"\n[plugins.echo]\npath = {:?}\nprefix = \"\"\n",
+        plugin("echo")
+    ));
+    let pipe = client(&folder).await;
+    (folder, pipe)
+}
+
+async fn tools(pipe: &mut Pipe) -> Vec<String> {
+    names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools")
+}
+
+async fn version(pipe: &mut Pipe) -> String {
+    text(&pipe.call("version", json!({})).await).to_owned()
+}
+
+async fn serves(pipe: &mut Pipe, wanted: &str) {
+    let began = Instant::now();
+    while version(pipe).await != wanted {
+        assert!(began.elapsed() < PATIENCE, "{wanted} is not served:\n{}", pipe.log());
+    }
+}
+
+/// No more messages about lists come, and there was none.
+async fn silence(pipe: &mut Pipe, what: &str) {
+    let is_change = |message: &Value| message["method"].as_str().is_some_and(|method| method.ends_with("list_changed"));
+    let more = pipe.find_within(SETTLED, is_change).await;
+    assert_eq!(more, None, "{what}");
+}
+
+/// The component with a custom section of this size: other bytes, the same plugin.
+fn padded(name: &str, bytes: usize) -> Vec<u8> {
+    let mut component = std::fs::read(plugin(name)).unwrap();
+    let mut size = bytes;
+    component.push(0);
+    loop {
+        let low = u8::try_from(size & 0x7f).unwrap();
+        size >>= 7;
+        component.push(if size > 0 { low | 0x80 } else { low });
+        if size == 0 {
+            break;
+        }
+    }
+    component.extend([3, b'p', b'a', b'd']);
+    component.resize(component.len() + bytes - 4, b'x');
+    component
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_under_way_ends_on_the_old_code_and_the_next_runs_the_new() {
+    let (folder, mut pipe) = versioned().await;
+    let slow = json!({ "name": "slow", "arguments": { "ms": 3000 }, "_meta": { "progressToken": 1 } });
+    let id = pipe.begin("tools/call", slow).await;
+    pipe.notification("notifications/progress").await;
+    let began = Instant::now();
+    folder.plugin_as("version-b", "plugins/v.wasm");
+    pipe.notification(CHANGED).await;
+    println!("write to list_changed: {:?}", began.elapsed());
+    assert_eq!(version(&mut pipe).await, "b");
+    assert!(tools(&mut pipe).await.contains(&"fresh".to_owned()));
+    let old = pipe.answer(&id).await.unwrap();
+    assert!(!is_error(&old), "{old}");
+    assert_eq!(text(&old), "a");
+    silence(&mut pipe, "one change is told once, of tools only").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_replacements_lose_no_call() {
+    let (folder, mut pipe) = versioned().await;
+    let mut ids = Vec::new();
+    for round in 0..200 {
+        folder.plugin_as(if round % 2 == 0 { "version-b" } else { "version-a" }, "plugins/v.wasm");
+        for (tool, arguments) in
+            [("version", json!({})), ("slow", json!({ "ms": 30 })), ("echo", json!({ "message": "x" }))]
+        {
+            ids.push(pipe.begin("tools/call", json!({ "name": tool, "arguments": arguments })).await);
+        }
+        // The load goes on for as long as the replacing does.
+        assert!(!is_error(&pipe.call("slow", json!({ "ms": 5 })).await));
+    }
+    let mut answers = std::collections::BTreeMap::new();
+    for id in &ids {
+        let result = pipe.answer(id).await.unwrap_or_else(|error| panic!("lost: {error}"));
+        assert!(!is_error(&result), "{result}");
+        *answers.entry(text(&result).to_owned()).or_insert(0) += 1;
+    }
+    println!("{answers:?}");
+    assert_eq!(answers.values().sum::<i32>(), 600);
+    assert!(answers.get("a") > Some(&0) && answers.get("b") > Some(&0), "{answers:?}");
+    folder.plugin_as("version-b", "plugins/v.wasm");
+    serves(&mut pipe, "b").await;
+    assert!(!pipe.log().contains("ERROR"), "{}", pipe.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_changes_is_told() {
+    let (folder, mut pipe) = versioned().await;
+    // The same bytes, then other bytes with the same list.
+    folder.plugin_as("version-a", "plugins/v.wasm");
+    silence(&mut pipe, "the same file again").await;
+    folder.write("plugins/v.wasm", padded("version-a", 1000));
+    silence(&mut pipe, "the same list").await;
+    assert_eq!(version(&mut pipe).await, "a");
+    // A burst: many writes, one message.
+    for _ in 0..10 {
+        folder.write("plugins/v.wasm", "half a file");
+        folder.plugin_as("version-b", "plugins/v.wasm");
+    }
+    pipe.notification(CHANGED).await;
+    serves(&mut pipe, "b").await;
+    silence(&mut pipe, "one burst").await;
+    // Written in place, in pieces, as a slow copy does.
+    let bytes = std::fs::read(plugin("version-a")).unwrap();
+    let path = folder.join("plugins/v.wasm");
+    std::fs::write(&path, &bytes[..1000]).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    pipe.notification(CHANGED).await;
+    serves(&mut pipe, "a").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_are_dropped_in_and_taken_out() {
+    let folder = Folder::new();
+    folder.config("plugin_dir = \"../../plugins\"");
+    let mut pipe = client(&folder).await;
+    assert_eq!(tools(&mut pipe).await, Vec::<String>::new());
+    let dropped = folder.plugin("hello");
+    pipe.notification(CHANGED).await;
+    assert_eq!(tools(&mut pipe).await, ["hello_greet"]);
+    std::fs::rename(&dropped, folder.join("plugins/other.wasm")).unwrap();
+    pipe.notification(CHANGED).await;
+    assert_eq!(tools(&mut pipe).await, ["other_greet"]);
+    std::fs::remove_file(folder.join("plugins/other.wasm")).unwrap();
+    pipe.notification(CHANGED).await;
+    assert_eq!(tools(&mut pipe).await, Vec::<String>::new());
+    assert!(pipe.request("tools/call", json!({ "name": "other_greet", "arguments": { "name": "x" } })).await.is_err());
+    // The folder itself goes and comes back.
+    std::fs::rename(folder.join("plugins"), folder.join("away")).unwrap();
+    pipe.wait_for_log("plugin_dir").await;
+    folder.plugin("echo");
+    pipe.notification(CHANGED).await;
+    assert_eq!(tools(&mut pipe).await, ["echo_echo"]);
+    let result = pipe.call("echo_echo", json!({ "message": "well" })).await;
+    assert_eq!(text(&result), "well");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_config_is_followed() {
+    let (folder, mut pipe) = versioned().await;
+    let config =
+        |prefix: &str| folder.config(&format!("[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = {prefix:?}\n"));
+    config("x_");
+    pipe.notification(CHANGED).await;
+    assert_eq!(tools(&mut pipe).await, ["x_version", "x_slow"]);
+    config("y_");
+    pipe.notification(CHANGED).await;
+    assert_eq!(tools(&mut pipe).await, ["y_version", "y_slow"]);
+    folder.config("[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = \"y_\"\ntools = [\"slow\"]\n");
+    pipe.notification(CHANGED).await;
+    assert_eq!(tools(&mut pipe).await, ["y_slow"]);
+    config("x_");
+    pipe.notification(CHANGED).await;
+    folder.config("[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefx = \"y_\"\n");
+    let problem = pipe.wait_for_log("the config is not used").await;
+    assert!(problem.contains("prefix"), "it names the nearest key: {problem}");
+    assert_eq!(tools(&mut pipe).await, ["x_version", "x_slow"]);
+    std::fs::remove_file(folder.join("config/wharf/wharf.toml")).unwrap();
+    config("z_");
+    pipe.notification(CHANGED).await;
+    assert_eq!(tools(&mut pipe).await, ["z_version", "z_slow"]);
+    let before = pipe.log().matches("the config was read anew").count();
+    e2e::pipe::signal(pipe.pid(), rustix::process::Signal::HUP);
+    let began = Instant::now();
+    while pipe.log().matches("the config was read anew").count() == before {
+        assert!(began.elapsed() < PATIENCE, "SIGHUP is not followed");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(tools(&mut pipe).await, ["z_version", "z_slow"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_file_leaves_the_last_good_one() {
+    let (folder, mut pipe) = versioned().await;
+    let good = std::fs::read(plugin("version-b")).unwrap();
+    let core: &[u8] = b"\0asm\x01\0\0\0";
+    let mut flipped = good.clone();
+    flipped.iter_mut().skip(60).step_by(1000).for_each(|byte| *byte ^= 0xff);
+    for (what, bytes, says) in [
+        ("empty", &b""[..], "not WebAssembly"),
+        ("script", b"#!/bin/sh\n", "not WebAssembly"),
+        ("core", core, "not a component"),
+        ("half", &good[..good.len() / 2], "does not compile"),
+        ("flipped", &flipped, "does not compile"),
+    ] {
+        folder.write("plugins/v.wasm", bytes);
+        let told = pipe.notification("notifications/message").await;
+        assert_eq!(told["params"]["level"], "error", "{what}: {told}");
+        let problem = told["params"]["data"].as_str().unwrap();
+        assert!(problem.contains("`v`") && problem.contains(says), "{what}: {told}");
+        let line = pipe.wait_for_log(says).await;
+        assert!(line.contains("its last good version serves"), "{what}: {line}");
+        assert_eq!(version(&mut pipe).await, "a", "{what}");
+        silence(&mut pipe, what).await;
+        for good in ["version-b", "version-a"] {
+            folder.plugin_as(good, "plugins/v.wasm");
+            pipe.notification(CHANGED).await;
+            serves(&mut pipe, &good[8..]).await;
+        }
+    }
+    std::fs::remove_file(folder.join("plugins/v.wasm")).unwrap();
+    pipe.wait_for_log("v.wasm: cannot be read").await;
+    assert_eq!(version(&mut pipe).await, "a", "a configured plugin outlives its file");
+    folder.plugin_as("version-b", "plugins/v.wasm");
+    pipe.notification(CHANGED).await;
+    assert_eq!(version(&mut pipe).await, "b");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_components_load_up_to_the_limit() {
+    let (folder, mut pipe) = versioned().await;
+    folder.write("plugins/v.wasm", padded("version-b", 60 << 20));
+    pipe.notification(CHANGED).await;
+    assert_eq!(version(&mut pipe).await, "b");
+    folder.write("plugins/v.wasm", padded("version-a", 65 << 20));
+    pipe.wait_for_log("are more than the 67108864 a plugin may have").await;
+    assert_eq!(version(&mut pipe).await, "b");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_on_the_way_are_followed() {
+    let folder = Folder::new();
+    folder.plugin_as("version-a", "releases/1/v.wasm");
+    folder.plugin_as("version-b", "releases/2/v.wasm");
+    // As deployments do it: the file is a link into a folder that is a link.
+    symlink("1", folder.join("releases/current")).unwrap();
+    symlink("../releases/current/v.wasm", folder.join("plugins/v.wasm")).unwrap();
+    folder.config("[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = \"\"\n");
+    let mut pipe = client(&folder).await;
+    assert_eq!(version(&mut pipe).await, "a");
+    let point = |to: &str, at: &str| {
+        let beside: PathBuf = folder.join("beside");
+        symlink(to, &beside).unwrap();
+        std::fs::rename(beside, folder.join(at)).unwrap();
+    };
+    point("2", "releases/current");
+    pipe.notification(CHANGED).await;
+    assert_eq!(version(&mut pipe).await, "b");
+    point("../releases/1/v.wasm", "plugins/v.wasm");
+    pipe.notification(CHANGED).await;
+    assert_eq!(version(&mut pipe).await, "a");
+    // And the file at the end of the new way.
+    folder.plugin_as("version-b", "releases/1/v.wasm");
+    pipe.notification(CHANGED).await;
+    assert_eq!(version(&mut pipe).await, "b");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_may_write_is_refused() {
+    let (folder, mut pipe) = versioned().await;
+    folder.plugin_as("version-b", "beside.wasm");
+    folder.set_mode("beside.wasm", 0o666);
+    std::fs::rename(folder.join("beside.wasm"), folder.join("plugins/v.wasm")).unwrap();
+    pipe.wait_for_log("others may write this plugin").await;
+    assert_eq!(version(&mut pipe).await, "a");
+    folder.set_mode("plugins/v.wasm", 0o644);
+    pipe.notification(CHANGED).await;
+    assert_eq!(version(&mut pipe).await, "b");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_operator_narrows_counts_for_the_last_good_version_too() {
+    for (what, narrowed) in
+        [("tools", "tools = [\"slow\"]".to_owned()), ("sha256", format!("sha256 = \"{}\"", "0".repeat(64)))]
+    {
+        let (folder, mut pipe) = versioned().await;
+        folder.write("plugins/v.wasm", "no plugin any more");
+        pipe.wait_for_log("its last good version serves").await;
+        folder.config(&format!("[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = \"\"\n{narrowed}\n"));
+        pipe.wait_for_log("the config was read anew").await;
+        pipe.wait_for_log("removed plugin=\"echo\"").await;
+        let outcome = pipe.request("tools/call", json!({ "name": "version", "arguments": {} })).await;
+        assert!(outcome.is_err(), "{what}: {outcome:?}");
+    }
+}
