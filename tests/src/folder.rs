@@ -101,6 +101,25 @@ impl Folder {
         command
     }
 
+    /// The same, started by a shell that sets limits first, such as `ulimit -f 300`.
+    pub fn limited(&self, limits: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
+        let plain = self.command(arguments, environment);
+        let plain = plain.as_std();
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(format!("{limits} && exec \"$@\""))
+            .arg("sh")
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        command
+            .env_clear()
+            .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .current_dir(self.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+    }
+
     /// Runs a command of wharf to its end.
     pub async fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
         let running = self.command(arguments, environment).output();

@@ -55,7 +55,16 @@ impl Pipe {
     }
 
     pub fn start_with(folder: &Folder, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut child = folder.command(arguments, environment).stdin(Stdio::piped()).spawn().unwrap();
+        Self::of(folder.command(arguments, environment))
+    }
+
+    /// The same under limits, such as `ulimit -n 1024`.
+    pub fn start_limited(folder: &Folder, limits: &str, arguments: &[&str]) -> Self {
+        Self::of(folder.limited(limits, arguments, &[]))
+    }
+
+    fn of(mut command: tokio::process::Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take();
         let log = Log::of(child.stderr.take().unwrap());
         let mut stdout = BufReader::new(child.stdout.take().unwrap());

@@ -48,7 +48,9 @@ async fn one_question_needs_no_state() {
         let params = json!({ "name": "purge", "inputResponses": { "sure": reply, "unasked": 7 } });
         assert_eq!(text(&modern(&mut pipe, params).await.unwrap()), expected);
     }
-    for malformed in [json!(7), json!({}), json!({ "action": "maybe" }), accept(json!({ "really": "yes" })), accept(json!({}))] {
+    for malformed in
+        [json!(7), json!({}), json!({ "action": "maybe" }), accept(json!({ "really": "yes" })), accept(json!({}))]
+    {
         let params = json!({ "name": "purge", "inputResponses": { "sure": malformed } });
         assert_eq!(modern(&mut pipe, params).await.unwrap_err()["code"], -32602, "{malformed}");
     }
@@ -80,7 +82,9 @@ async fn earlier_answers_travel_sealed() {
     let mut altered = state.clone();
     altered.replace_range(10..11, if &altered[10..11] == "A" { "B" } else { "A" });
     let (other_tool, unknown) = (json!("purge"), json!("v1.AAAA"));
-    for (key, value) in [("requestState", json!(altered)), ("requestState", unknown), ("requestState", json!(7)), ("name", other_tool)] {
+    for (key, value) in
+        [("requestState", json!(altered)), ("requestState", unknown), ("requestState", json!(7)), ("name", other_tool)]
+    {
         let mut params = done.clone();
         params[key] = value;
         assert_eq!(modern(&mut pipe, params.clone()).await.unwrap_err()["code"], -32602, "{params}");
@@ -116,7 +120,10 @@ async fn several_questions_and_other_methods() {
     let page = modern(&mut pipe, json!({ "name": "sign_in" })).await.unwrap();
     assert_eq!(page["inputRequests"]["page"]["params"]["url"], "https://example.com/sign-in");
     let poem = modern(&mut pipe, json!({ "name": "write_poem" })).await.unwrap();
-    assert!(poem["inputRequests"]["poem"]["params"].get("includeContext").is_none(), "other servers' context is not asked for");
+    assert!(
+        poem["inputRequests"]["poem"]["params"].get("includeContext").is_none(),
+        "other servers' context is not asked for"
+    );
     let roots = json!({ "name": "client_roots", "inputResponses": { "roots": { "roots": [{ "uri": "file:///a" }] } } });
     assert_eq!(text(&modern(&mut pipe, roots).await.unwrap()), "file:///a");
     pipe.close().await;
@@ -176,11 +183,14 @@ async fn legacy_clients_get_real_requests() {
         }
         let read = pipe.request("resources/read", json!({ "uri": "show:///secret" })).await.unwrap();
         assert_eq!(read["contents"][0]["text"], "the secret");
-        assert_eq!(asked.lock().unwrap()[..3], [
-            "elicitation/create [show] Delete 14 notes?",
-            "elicitation/create [show] Your first name?",
-            "elicitation/create [show] Your last name?",
-        ]);
+        assert_eq!(
+            asked.lock().unwrap()[..3],
+            [
+                "elicitation/create [show] Delete 14 notes?",
+                "elicitation/create [show] Your first name?",
+                "elicitation/create [show] Your last name?",
+            ]
+        );
         pipe.close().await;
     }
 }

@@ -52,9 +52,20 @@ async fn has_the_tools_of_the_reference_server() {
     let tools = editor.pipe.request("tools/list", json!({})).await.unwrap();
     let tools = names(&tools, "tools");
     for name in [
-        "read_text_file", "read_media_file", "read_multiple_files", "write_file", "edit_file", "create_directory",
-        "list_directory", "list_directory_with_sizes", "directory_tree", "move_file", "search_files", "get_file_info",
-        "list_allowed_directories", "search_content",
+        "read_text_file",
+        "read_media_file",
+        "read_multiple_files",
+        "write_file",
+        "edit_file",
+        "create_directory",
+        "list_directory",
+        "list_directory_with_sizes",
+        "directory_tree",
+        "move_file",
+        "search_files",
+        "get_file_info",
+        "list_allowed_directories",
+        "search_content",
     ] {
         assert!(tools.contains(&name.to_owned()), "{name}");
     }
@@ -75,7 +86,9 @@ async fn reads_whole_and_in_part() {
     ] {
         assert_eq!(editor.says("read_text_file", arguments.clone()).await, expected, "{arguments}");
     }
-    assert!(editor.refuses("read_text_file", json!({ "path": notes, "head": 1, "tail": 1 })).await.contains("only one"));
+    assert!(
+        editor.refuses("read_text_file", json!({ "path": notes, "head": 1, "tail": 1 })).await.contains("only one")
+    );
     let binary = editor.path("data.bin");
     assert!(editor.refuses("read_text_file", json!({ "path": binary })).await.contains("not a text file"));
     let outside = editor.folder.join("outside.txt").display().to_string();
@@ -114,7 +127,9 @@ async fn writes_edits_and_moves() {
     editor.says("write_file", json!({ "path": fresh, "content": "x" })).await;
     assert_eq!(std::fs::read_to_string(&fresh).unwrap(), "x");
     let moved = editor.path("moved.txt");
-    assert!(editor.refuses("move_file", json!({ "source": fresh, "destination": notes })).await.contains("exists already"));
+    assert!(
+        editor.refuses("move_file", json!({ "source": fresh, "destination": notes })).await.contains("exists already")
+    );
     editor.says("move_file", json!({ "source": fresh, "destination": moved })).await;
     assert_eq!(std::fs::read_to_string(&moved).unwrap(), "x");
     let left: Vec<_> = std::fs::read_dir(editor.folder.join("project/deep/er")).unwrap().collect();

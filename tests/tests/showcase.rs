@@ -36,7 +36,9 @@ async fn content_is_written_as_each_revision_has_it() {
         let sum = pipe.call("sum", json!({ "n": 4 })).await;
         assert_eq!(text(&sum), "{\"sum\":10}", "{revision}: clients without structured content find it as text");
         assert_eq!(sum.get("structuredContent").is_some(), revision >= "2025-06-18", "{revision}");
-        assert!(names(&pipe.request("prompts/list", json!({})).await.unwrap(), "prompts").contains(&"review".to_owned()));
+        assert!(
+            names(&pipe.request("prompts/list", json!({})).await.unwrap(), "prompts").contains(&"review".to_owned())
+        );
         let tools = pipe.request("tools/list", json!({})).await.unwrap();
         let sum = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "sum").unwrap();
         assert_eq!(sum.get("outputSchema").is_some(), revision >= "2025-06-18", "{revision}");
@@ -134,7 +136,10 @@ async fn progress_and_logs_go_to_whom_they_concern_before_the_answer() {
     let id = pipe.begin("tools/call", call).await;
     for done in 1..=3 {
         let progress = pipe.notification("notifications/progress").await;
-        assert_eq!((&progress["params"]["progressToken"], progress["params"]["progress"].as_u64()), (&json!("t"), Some(done)));
+        assert_eq!(
+            (&progress["params"]["progressToken"], progress["params"]["progress"].as_u64()),
+            (&json!("t"), Some(done))
+        );
         assert_eq!(pipe.notification("notifications/message").await["params"]["data"], format!("step {done}"));
     }
     pipe.answer(&id).await.unwrap();
@@ -158,7 +163,8 @@ async fn announcements_reach_sessions_and_subscriptions_once_each() {
     assert_eq!(pipe.request("resources/subscribe", json!({ "uri": "show:///no" })).await.unwrap_err()["code"], -32002);
     let wanted = json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": ["show:///fixed"] } });
     let listen = pipe.begin_modern("subscriptions/listen", wanted, json!({})).await;
-    let tag = |message: &serde_json::Value| message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].clone();
+    let tag =
+        |message: &serde_json::Value| message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].clone();
     let acknowledged = pipe.notification("notifications/subscriptions/acknowledged").await;
     assert_eq!(tag(&acknowledged), listen);
     pipe.call("announce", json!({})).await;

@@ -17,7 +17,8 @@ pub fn check(root: &Path) -> Result<()> {
     greets(root, &javascript.join("hello-js.wasm"))?;
 
     let environment = root.join("target/python");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&environment)).context("the Python example needs python3 with venv")?;
+    run(Command::new("python3").args(["-m", "venv"]).arg(&environment))
+        .context("the Python example needs python3 with venv")?;
     run(Command::new(environment.join("bin/pip")).args(["install", "--quiet", COMPONENTIZE_PY]))?;
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", environment.join("bin").display());
@@ -31,7 +32,8 @@ fn npm(folder: &Path, arguments: &[&str]) -> Result<()> {
 }
 
 fn greets(root: &Path, plugin: &Path) -> Result<()> {
-    let output = Command::new(root.join("target/ci/wharf")).arg("call").arg(plugin).args(["greet", "name=Ada"]).output()?;
+    let output =
+        Command::new(root.join("target/ci/wharf")).arg("call").arg(plugin).args(["greet", "name=Ada"]).output()?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     ensure!(
         output.status.success() && said == "Hello, Ada!",

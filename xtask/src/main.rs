@@ -88,7 +88,8 @@ fn build() -> Result<()> {
 fn guests() -> Result<()> {
     add_target()?;
     let packages = guest_packages()?;
-    let mut arguments = vec!["build", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir", "target/guests"];
+    let mut arguments =
+        vec!["build", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir", "target/guests"];
     for package in &packages {
         arguments.extend(["--package", package]);
     }
@@ -132,13 +133,15 @@ fn add_target() -> Result<()> {
         return Ok(());
     }
     say(&format!("adding the target {TARGET}"));
-    run(Command::new("rustup").args(["target", "add", TARGET]))
-        .with_context(|| format!("the target {TARGET} is missing; install it the way Rust was installed on this machine"))
+    run(Command::new("rustup").args(["target", "add", TARGET])).with_context(|| {
+        format!("the target {TARGET} is missing; install it the way Rust was installed on this machine")
+    })
 }
 
 fn demo(rest: &[String]) -> Result<()> {
     prepare()?;
-    let mut arguments = vec!["run", "--quiet", "--locked", "--profile", "ci", "--package", "e2e", "--bin", "demo", "--"];
+    let mut arguments =
+        vec!["run", "--quiet", "--locked", "--profile", "ci", "--package", "e2e", "--bin", "demo", "--"];
     arguments.extend(rest.iter().map(String::as_str));
     cargo(&arguments)
 }

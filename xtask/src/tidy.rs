@@ -20,7 +20,8 @@ pub fn check(root: &Path) -> Result<()> {
         if lines > MAX_LINES {
             problems.push(format!("{name}: {lines} lines; split it where a second concern lives"));
         }
-        let described = text.starts_with("//!") || text.starts_with("#!") || name.starts_with("examples/") || name.contains("/ui/");
+        let described =
+            text.starts_with("//!") || text.starts_with("#!") || name.starts_with("examples/") || name.contains("/ui/");
         if !described {
             problems.push(format!("{name}: says at its top neither what it is nor what it is not"));
         }

@@ -144,8 +144,14 @@ impl Message {
                 Some(id) => {
                     Err(Malformed { id: Some(id), error: RpcError::invalid_params("`params` must be an object") })
                 }
-                None => Err(Malformed::request(None, "`params` must be an object")),
+                // Notifications are never answered, malformed or not; without parameters this one does nothing.
+                None => {
+                    Ok(Self::Notification(Notification { method: envelope.method.unwrap_or_default(), params: None }))
+                }
             };
+        }
+        if envelope.error.is_some_and(|error| !is_structured(error)) {
+            return Err(Malformed::request(id, "`error` must be an object"));
         }
         match (envelope.method, envelope.result, envelope.error) {
             (Some(method), None, None) => {
@@ -282,6 +288,8 @@ mod tests {
                 r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
                 "notification notifications/initialized".into(),
             ),
+            (r#"{"jsonrpc":"2.0","method":"a","params":[1]}"#, "notification a".into()),
+            (r#"{"jsonrpc":"2.0","id":3,"error":[-1,"no"]}"#, format!("malformed {INVALID_REQUEST} 3")),
             (r#"{"jsonrpc":"2.0","id":3,"result":{}}"#, "result 3 {}".into()),
             (r#"{"jsonrpc":"2.0","id":3,"error":{"code":-1,"message":"no"}}"#, "error -1".into()),
             (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}"#, "error -1".into()),

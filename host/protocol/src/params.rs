@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error},
+};
 use serde_json::{Value, value::RawValue};
 
 use crate::{Object, RpcError};
@@ -59,10 +62,11 @@ pub struct GetPrompt {
 
 #[derive(Debug, Deserialize)]
 pub struct Complete {
-    #[serde(rename = "ref")]
+    #[serde(rename = "ref", deserialize_with = "object")]
     pub reference: Reference,
+    #[serde(deserialize_with = "object")]
     pub argument: CompleteArgument,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object_or_null")]
     pub context: Option<CompleteContext>,
 }
 
@@ -105,6 +109,7 @@ pub struct Cancelled {
 
 #[derive(Debug, Deserialize)]
 pub struct Listen {
+    #[serde(deserialize_with = "object")]
     pub notifications: ListenFilter,
 }
 
@@ -120,6 +125,7 @@ pub struct ListenFilter {
 /// The client's answer to `roots/list`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RootsResult {
+    #[serde(deserialize_with = "objects")]
     pub roots: Vec<Root>,
 }
 
@@ -128,6 +134,22 @@ pub struct Root {
     pub uri: String,
     #[serde(default)]
     pub name: Option<String>,
+}
+
+/// Derived types would take an array for their members in order; MCP does not.
+fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
+    Object::deserialize(deserializer)
+        .and_then(|object| serde_json::from_value(Value::Object(object)).map_err(D::Error::custom))
+}
+
+fn object_or_null<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let object = Option::<Object>::deserialize(deserializer)?;
+    object.map(|object| serde_json::from_value(Value::Object(object)).map_err(D::Error::custom)).transpose()
+}
+
+fn objects<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let objects = Vec::<Object>::deserialize(deserializer)?;
+    objects.into_iter().map(|object| serde_json::from_value(Value::Object(object)).map_err(D::Error::custom)).collect()
 }
 
 fn object_if_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Object>, D::Error> {

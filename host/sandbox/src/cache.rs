@@ -1,7 +1,7 @@
 //! Keeps compiled code on disk, and trusts nothing it finds there.
 //!
 //! An artifact is native code: whoever can write here can run anything. So the directory is wharf's own, closed to
-//! others, reached through no symbolic link; and each file starts with the SHA-256 of the rest, which is checked in
+//! others, reached through no symbolic link; and each file starts with a SHA-256 of the rest, which is checked in
 //! memory before a byte of it is used. What does not match is deleted and compiled again. No failure here is ever
 //! more than a warning and a compile.
 
@@ -38,16 +38,16 @@ impl Cache {
         };
         let parent = match Dir::open_ambient_dir(parent, ambient_authority()) {
             Ok(parent) => parent,
-            Err(_) => {
-                Dir::create_ambient_dir_all(parent, ambient_authority())
-                    .and_then(|()| Dir::open_ambient_dir(parent, ambient_authority()))
-                    .map_err(|error| unusable(&error.to_string()))?
-            }
+            Err(_) => Dir::create_ambient_dir_all(parent, ambient_authority())
+                .and_then(|()| Dir::open_ambient_dir(parent, ambient_authority()))
+                .map_err(|error| unusable(&error.to_string()))?,
         };
         let mut private = DirBuilder::new();
         private.mode(0o700);
         match parent.create_dir_with(name, &private) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(unusable(&error.to_string())),
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(unusable(&error.to_string()));
+            }
             _ => {}
         }
         let metadata = parent.symlink_metadata(name)?;
@@ -76,7 +76,7 @@ impl Cache {
         let mut bytes = Vec::new();
         // No file is followed out of the directory, since it is opened beneath it.
         self.directory.open(&name).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
-        match checked(&bytes) {
+        match checked(key, &bytes) {
             Some(body) => Some(body.to_vec()),
             None => {
                 tracing::warn!("a cached artifact is damaged; compiling anew");
@@ -90,21 +90,21 @@ impl Cache {
     /// Keeps an artifact. It appears under its name only when it is complete.
     pub(crate) fn put(&self, key: &str, artifact: &[u8]) {
         let temporary = format!("{key}.{}.partial", std::process::id());
-        let written = self.write(&temporary, artifact).and_then(|()| {
-            self.directory.rename(&temporary, &self.directory, format!("{key}{SUFFIX}"))
-        });
+        let written = self
+            .write(&temporary, key, artifact)
+            .and_then(|()| self.directory.rename(&temporary, &self.directory, format!("{key}{SUFFIX}")));
         if let Err(error) = written {
             tracing::warn!("the compiled code is not cached, so the next start compiles again: {error}");
             self.directory.remove_file(&temporary).ok();
         }
     }
 
-    fn write(&self, name: &str, artifact: &[u8]) -> std::io::Result<()> {
+    fn write(&self, name: &str, key: &str, artifact: &[u8]) -> std::io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
         let mut file = self.directory.open_with(name, &options)?;
         file.write_all(MAGIC)?;
-        file.write_all(&Sha256::digest(artifact))?;
+        file.write_all(&digest(key, artifact))?;
         file.write_all(artifact)
     }
 
@@ -134,10 +134,15 @@ impl Cache {
     }
 }
 
-fn checked(bytes: &[u8]) -> Option<&[u8]> {
+/// Of the artifact and of what it was made for, so that none can take another's place.
+fn digest(key: &str, artifact: &[u8]) -> [u8; 32] {
+    Sha256::new().chain_update(key).chain_update(artifact).finalize().into()
+}
+
+fn checked<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
-    let (magic, digest) = header.split_at_checked(MAGIC.len())?;
-    (magic == MAGIC && Sha256::digest(body).as_slice() == digest).then_some(body)
+    let (magic, expected) = header.split_at_checked(MAGIC.len())?;
+    (magic == MAGIC && digest(key, body).as_slice() == expected).then_some(body)
 }
 
 /// The name of the artifact that `engine` makes of a component: any other engine's has another.
@@ -167,7 +172,8 @@ mod tests {
     use super::*;
 
     fn cache() -> (std::path::PathBuf, Cache) {
-        let path = std::env::temp_dir().join(format!("wharf-cache-{}-{:?}", std::process::id(), std::thread::current().id()));
+        let path =
+            std::env::temp_dir().join(format!("wharf-cache-{}-{:?}", std::process::id(), std::thread::current().id()));
         (path.clone(), Cache::open(&path).unwrap())
     }
 

@@ -1,7 +1,10 @@
 //! One call: one store, one deadline. Instantiates the component, runs one operation, and drops everything.
 
 use std::{
-    sync::{Arc, atomic::{AtomicBool, Ordering}},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -33,10 +36,26 @@ const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
 pub enum Operation {
     /// Say everything you offer.
     List,
-    CallTool { name: String, args: String, context: Context },
-    ReadResource { uri: String, context: Context },
-    GetPrompt { name: String, args: Vec<(String, String)>, context: Context },
-    Complete { target: Target, argument: String, value: String, others: Vec<(String, String)> },
+    CallTool {
+        name: String,
+        args: String,
+        context: Context,
+    },
+    ReadResource {
+        uri: String,
+        context: Context,
+    },
+    GetPrompt {
+        name: String,
+        args: Vec<(String, String)>,
+        context: Context,
+    },
+    Complete {
+        target: Target,
+        argument: String,
+        value: String,
+        others: Vec<(String, String)>,
+    },
 }
 
 /// What came of it, in the kind that was asked for.
@@ -111,7 +130,15 @@ impl Plugin {
         let overran = Arc::new(AtomicBool::new(false));
         let sandbox = &self.0.code.0.sandbox;
         let config = Arc::clone(&self.0.spec.config);
-        let state = State::new(scope, limits, sandbox.total_memory.clone(), config, events, traces.clone());
+        let state = State::new(
+            scope,
+            limits,
+            sandbox.total_memory.clone(),
+            config,
+            events,
+            traces.clone(),
+            sandbox.handles.take(),
+        );
         let call = self.clone().run(operation, state, Arc::clone(&overran));
         let run = sandbox.runtime.run(call, &self.0.turns, overran);
         let result = match tokio::time::timeout(timeout, run).await {
@@ -202,8 +229,10 @@ async fn list(code: &CodeInner, store: &mut Store<State>, instance: &Instance) -
     }
     if let Some(resources) = &code.resources {
         let resources = resources.load(&mut *store, instance).map_err(|error| wrong("resources", &error))?;
-        listing.resources = resources.call_list_resources(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
-        listing.templates = resources.call_list_templates(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
+        listing.resources =
+            resources.call_list_resources(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
+        listing.templates =
+            resources.call_list_templates(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
     }
     if let Some(prompts) = &code.prompts {
         let prompts = prompts.load(&mut *store, instance).map_err(|error| wrong("prompts", &error))?;
@@ -259,7 +288,9 @@ fn outcome_bytes(outcome: &Outcome) -> usize {
         Outcome::Completion(completion) => completion.values.iter().map(String::len).sum(),
         // Questions have limits of their own, and lists were limited on their way in.
         Outcome::Listing(_) => 0,
-        Outcome::Tool(ToolOutcome::Ask(_)) | Outcome::Read(ReadOutcome::Ask(_)) | Outcome::Prompt(PromptOutcome::Ask(_)) => 0,
+        Outcome::Tool(ToolOutcome::Ask(_))
+        | Outcome::Read(ReadOutcome::Ask(_))
+        | Outcome::Prompt(PromptOutcome::Ask(_)) => 0,
     }
 }
 

@@ -1,17 +1,14 @@
 //! The engines: one with a pool of prepared slots, which is what makes a fresh sandbox per call cheap, and one that
 //! allocates on demand for components that exceed a slot. An artifact compiled for one runs on the other.
 
-use std::{
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Linker};
 
 use crate::{
     cache::Cache,
+    handles::Handles,
     limits::TotalMemory,
     runtime::GuestRuntime,
     store::{State, link},
@@ -57,6 +54,7 @@ pub struct Sandbox {
     pub(crate) cache: Option<Cache>,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) total_memory: TotalMemory,
+    pub(crate) handles: Handles,
     pub(crate) runtime: GuestRuntime,
     /// Compiling takes all cores and hundreds of megabytes, so it is done one at a time.
     pub(crate) compiling: Semaphore,
@@ -72,7 +70,9 @@ impl Sandbox {
         let pooled = match Engine::new(&pooled) {
             Ok(engine) => Some(Floor::new(engine).map_err(failed)?),
             Err(error) => {
-                tracing::warn!("no room for a pool of {slots} sandboxes, so each is made on demand, which is slower: {error:#}");
+                tracing::warn!(
+                    "no room for a pool of {slots} sandboxes, so each is made on demand, which is slower: {error:#}"
+                );
                 None
             }
         };
@@ -97,6 +97,7 @@ impl Sandbox {
             cache,
             slots: Arc::new(Semaphore::new(slots)),
             total_memory: TotalMemory::new(config.total_memory_bytes),
+            handles: Handles::new(),
             runtime: GuestRuntime::new().map_err(|error| EngineError(error.to_string()))?,
             compiling: Semaphore::new(1),
         }))

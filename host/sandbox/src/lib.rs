@@ -11,6 +11,8 @@ mod bindings;
 mod cache;
 mod call;
 mod engine;
+mod files;
+mod handles;
 mod limits;
 mod load;
 mod output;

@@ -106,8 +106,10 @@ impl Sandbox {
         let artifact = match cached {
             Some(artifact) => artifact,
             None => {
-                let artifact =
-                    self.compiler().precompile_component(bytes).map_err(|error| LoadError::Compile(one_line(&error)))?;
+                let artifact = self
+                    .compiler()
+                    .precompile_component(bytes)
+                    .map_err(|error| LoadError::Compile(one_line(&error)))?;
                 if let Some(cache) = &self.cache {
                     cache.put(&key, &artifact);
                 }
@@ -142,7 +144,8 @@ impl Sandbox {
             return Err(LoadError::UnknownImport(unknown.clone()));
         }
         let pre = floor.linker.instantiate_pre(component).map_err(|error| import_error(&error))?;
-        let has = |interface: &str| component.get_export_index(None, format!("{PACKAGE}{interface}@{VERSION}0")).is_some();
+        let has =
+            |interface: &str| component.get_export_index(None, format!("{PACKAGE}{interface}@{VERSION}0")).is_some();
         let wrong = |interface: &str| LoadError::WrongType(format!("{PACKAGE}{interface}"));
         let indices = CodeInner {
             sandbox: Arc::clone(self),
@@ -152,7 +155,10 @@ impl Sandbox {
                 .then(|| resources::GuestIndices::new(&pre))
                 .transpose()
                 .map_err(|_| wrong("resources"))?,
-            prompts: has("prompts").then(|| prompts::GuestIndices::new(&pre)).transpose().map_err(|_| wrong("prompts"))?,
+            prompts: has("prompts")
+                .then(|| prompts::GuestIndices::new(&pre))
+                .transpose()
+                .map_err(|_| wrong("prompts"))?,
             completions: has("completions")
                 .then(|| completions::GuestIndices::new(&pre))
                 .transpose()
@@ -219,7 +225,11 @@ fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
     }
     match bytes.get(..8) {
         Some(header) if header.starts_with(b"\0asm") => {
-            if header.get(6..8) == Some(&[0, 0]) { Err(LoadError::CoreModule) } else { Ok(()) }
+            if header.get(6..8) == Some(&[0, 0]) {
+                Err(LoadError::CoreModule)
+            } else {
+                Ok(())
+            }
         }
         _ => Err(LoadError::NotWasm),
     }
@@ -238,7 +248,8 @@ fn is_foreign_version(name: &str) -> bool {
 }
 
 fn is_offered(name: &str) -> bool {
-    let wasi = name.starts_with("wasi:") && name.split_once('@').is_some_and(|(_, version)| version.starts_with("0.2."));
+    let wasi =
+        name.starts_with("wasi:") && name.split_once('@').is_some_and(|(_, version)| version.starts_with("0.2."));
     wasi || name.starts_with(PACKAGE)
 }
 

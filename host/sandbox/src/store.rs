@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wasmtime::component::{Linker, Resource, ResourceTable};
 use wasmtime::component::HasSelf;
+use wasmtime::component::{Linker, Resource, ResourceTable};
 use wasmtime_wasi::{
     WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView, filesystem::Descriptor, p2::bindings::filesystem::preopens,
 };
@@ -13,6 +13,7 @@ use wasmtime_wasi_http::{
 
 use crate::{
     bindings::{host, types},
+    handles::Part,
     limits::{MemoryBudget, Refused, TotalMemory},
     output::Capture,
     scope::{Denial, Directory, Events, Limits, Scope},
@@ -22,8 +23,6 @@ use crate::{
 const MAX_EVENTS: u32 = 1000;
 /// The longest text of one event.
 const MAX_EVENT_BYTES: usize = 16 * 1024;
-/// Live handles of one call: descriptors, streams, pollables.
-const MAX_HANDLES: usize = 1024;
 /// Different refusals that a call is remembered for.
 const MAX_DENIALS: usize = 16;
 /// Random bytes per request.
@@ -65,6 +64,8 @@ pub(crate) struct State {
     counts: Counts,
     pub(crate) budget: MemoryBudget,
     traces: Traces,
+    /// Last, so that it is given back when the files are closed.
+    _handles: Part,
 }
 
 #[derive(Default)]
@@ -83,6 +84,7 @@ impl State {
         config: Arc<str>,
         events: Arc<dyn Events>,
         traces: Traces,
+        handles: Part,
     ) -> Self {
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdout(traces.printed.clone()).stderr(traces.printed.clone()).max_random_size(MAX_RANDOM_BYTES);
@@ -90,7 +92,7 @@ impl State {
             wasi.env(name, value);
         }
         let mut table = ResourceTable::new();
-        table.set_max_capacity(MAX_HANDLES);
+        table.set_max_capacity(handles.limit());
         Self {
             wasi: wasi.build(),
             http: WasiHttpCtx::new(),
@@ -102,6 +104,7 @@ impl State {
             counts: Counts::default(),
             budget: MemoryBudget::new(limits.memory_bytes, total),
             traces,
+            _handles: handles,
         }
     }
 }
@@ -119,6 +122,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     linker.allow_shadowing(true);
     preopens::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    crate::files::link(linker)?;
     linker.allow_shadowing(false);
     host::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }

@@ -3,26 +3,30 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result, bail};
-use tokio::{net::TcpListener, signal::unix::{SignalKind, signal}, sync::mpsc, task::JoinHandle};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 use wharf_sandbox::{Sandbox, SandboxConfig};
 
 use crate::{
     config::{self, CommandLine, Config},
-    library::{Library, Shelf},
+    library::Library,
     scope::Scopes,
     server::Server,
-    transport,
-    watcher,
+    shelf::Shelf,
+    transport, watcher,
 };
-
-/// A file size limit that is exceeded must fail the write, not end the process.
-const SIGXFSZ: i32 = 25;
 
 /// Everything that runs behind the transports.
 pub struct App {
     pub server: Arc<Server>,
     library: JoinHandle<()>,
+    terminate: Signal,
+    interrupt: Signal,
 }
 
 /// Where compiled code is kept: `$XDG_CACHE_HOME/wharf`, else `~/.cache/wharf`.
@@ -44,8 +48,10 @@ pub fn sandbox(config: &Config) -> Result<Arc<Sandbox>> {
 
 /// A library that is not running yet, for commands that load once and look.
 pub fn library(config: &Arc<Config>, home_ceiling: bool, progress: fn(&str)) -> Result<(Library, Shelf, Arc<Scopes>)> {
+    // First, because it makes the cache, which scopes must know as it is.
+    let sandbox = sandbox(config)?;
     let scopes = Arc::new(Scopes::new(config, cache_dir().as_ref(), home_ceiling));
-    let (library, shelf) = Library::new(sandbox(config)?, Arc::clone(&scopes), Arc::clone(config), progress);
+    let (library, shelf) = Library::new(sandbox, Arc::clone(&scopes), Arc::clone(config), progress);
     Ok((library, shelf, scopes))
 }
 
@@ -57,8 +63,9 @@ impl App {
         home_ceiling: bool,
         progress: fn(&str),
     ) -> Result<Self> {
-        // Installed so that the default action, ending the process, no longer is.
-        let _ = signal(SignalKind::from_raw(SIGXFSZ));
+        // Before anything is announced, so that there is no moment in which they would end the process at once.
+        let terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+        let interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
         let config = Arc::new(config::load(file.as_deref(), &command_line)?);
         let (library, shelf, scopes) = library(&config, home_ceiling, progress)?;
         let stop = CancellationToken::new();
@@ -97,37 +104,36 @@ impl App {
             }
         };
         tokio::spawn(watcher::run(config, changes, hangup, reload, stop));
-        Ok(Self { server, library })
+        Ok(Self { server, library, terminate, interrupt })
     }
 
     /// Ends with the transports: waits for the first of stdin's end, SIGTERM and ctrl-c, then for what is under way.
     pub async fn serve(self, stdio: bool, http: bool) -> Result<()> {
         let listener = if http { Some(listen(&self.server.config).await?) } else { None };
-        let server = &self.server;
-        let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+        let Self { server, library, mut terminate, mut interrupt } = self;
         let stop = server.stop.clone();
         let signals = tokio::spawn(async move {
             tokio::select! {
                 _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
+                _ = interrupt.recv() => {}
                 () = stop.cancelled() => {}
             }
             stop.cancel();
         });
         let pipe = async {
             if stdio {
-                transport::stdio::serve(Arc::clone(server), tokio::io::stdin(), tokio::io::stdout()).await;
+                transport::stdio::serve(Arc::clone(&server), tokio::io::stdin(), tokio::io::stdout()).await;
             }
         };
         let web = async {
             if let Some(listener) = listener {
-                transport::http::serve(Arc::clone(server), listener).await;
+                transport::http::serve(Arc::clone(&server), listener).await;
             }
         };
         tokio::join!(pipe, web);
         server.stop.cancel();
         signals.abort();
-        self.library.abort();
+        library.abort();
         Ok(())
     }
 }

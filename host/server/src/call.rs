@@ -63,7 +63,8 @@ pub async fn tool(ctx: &Context, params: CallTool, retry: Retry) -> Result<Strin
     }
     let request = Request { method: "tools/call", name: &params.name, arguments: &arguments, served };
     let carried = request.open(ctx, &retry)?;
-    if let Err(problem) = tool.input.check(&arguments) {
+    let (bytes, limit) = (params.arguments.as_ref().map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
+    if let Err(problem) = tool.input.check_within(arguments.clone(), bytes, limit, &served.checks).await {
         let text = format!("The arguments do not fit the tool's schema: {problem}");
         return Ok(ctx.encoder.tool_result(ToolResult::error(text)));
     }
@@ -75,13 +76,21 @@ pub async fn tool(ctx: &Context, params: CallTool, retry: Retry) -> Result<Strin
         Ok(_) => return Err(ctx.server.incident("a tool call had another outcome")),
         Err(failed) => return tool_failed(ctx, failed),
     };
+    let structured_bytes = match &outcome {
+        ToolOutcome::Structured(json) => json.len(),
+        ToolOutcome::Done(result) => result.structured.as_ref().map_or(0, String::len),
+        ToolOutcome::Text(_) | ToolOutcome::Ask(_) => 0,
+    };
     let result = match outcome {
         ToolOutcome::Text(text) => Ok(ToolResult { content: vec![mcp::Content::Text(text)], ..ToolResult::default() }),
         ToolOutcome::Structured(json) => bridge::structured_result(&json),
         ToolOutcome::Done(result) => bridge::tool_result(result),
         ToolOutcome::Ask(_) => Err("it asked too often".to_owned()),
     };
-    let result = result.and_then(|result| conforming(tool, result));
+    let result = match result {
+        Ok(result) => conforming(served, tool, result, structured_bytes).await,
+        Err(problem) => Err(problem),
+    };
     match result {
         Ok(result) => Ok(ctx.encoder.tool_result(result)),
         Err(problem) => tool_failed(ctx, defect(served, &problem)),
@@ -97,13 +106,17 @@ fn tool_failed(ctx: &Context, failed: Failed) -> Result<String, RpcError> {
 }
 
 /// A tool with an output schema must answer by it.
-fn conforming(tool: &bridge::OfferedTool, result: ToolResult) -> Result<ToolResult, String> {
-    match (&tool.output, &result.structured) {
-        (Some(schema), Some(structured)) if !result.is_error => {
-            schema.check(structured).map_err(|problem| format!("its result does not fit its own output schema: {problem}"))?;
-        }
-        (Some(_), None) if !result.is_error => return Err("its result lacks the structured content it promises".into()),
-        _ => {}
+async fn conforming(
+    served: &Served,
+    tool: &bridge::OfferedTool,
+    mut result: ToolResult,
+    bytes: usize,
+) -> Result<ToolResult, String> {
+    if let Some(schema) = tool.output.as_ref().filter(|_| !result.is_error) {
+        let structured = result.structured.take().ok_or("its result lacks the structured content it promises")?;
+        let checked = schema.check_within(structured, bytes, served.config.limits.timeout, &served.checks).await;
+        result.structured =
+            Some(checked.map_err(|problem| format!("its result does not fit its own output schema: {problem}"))?);
     }
     Ok(result)
 }
@@ -153,8 +166,7 @@ pub async fn prompt(ctx: &Context, params: GetPrompt, retry: Retry) -> Result<St
     let request = Request { method: "prompts/get", name: &params.name, arguments: &bound, served };
     let carried = request.open(ctx, &retry)?;
     let given: Vec<(String, String)> = given.into_iter().collect();
-    let operation =
-        |context| Operation::GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };
+    let operation = |context| Operation::GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };
     let outcome = match request.run(ctx, retry, carried, operation).await {
         Ok(Outcome::Prompt(outcome)) => outcome,
         Ok(_) => return Err(ctx.server.incident("a prompt had another outcome")),
@@ -276,14 +288,18 @@ impl Request<'_> {
                 wit::Question::Roots => (granted.roots, "roots"),
             };
             if !allowed {
-                ctx.server.hint(id, format!("it wanted to ask the client ({ability}); `ask = [\"{ability}\"]` allows it"));
+                ctx.server
+                    .hint(id, format!("it wanted to ask the client ({ability}); `ask = [\"{ability}\"]` allows it"));
                 return Err(Failed::Told(format!(
                     "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
                      allowed."
                 )));
             }
             if key.is_empty() || key.len() > 128 || key.starts_with("wharf.") {
-                return Err(defect(self.served, "the key of a question has 1 to 128 characters and does not begin with `wharf.`"));
+                return Err(defect(
+                    self.served,
+                    "the key of a question has 1 to 128 characters and does not begin with `wharf.`",
+                ));
             }
             let question = bridge::question(id, question).map_err(|problem| defect(self.served, &problem))?;
             needs |= bridge::ability_for(&question);
@@ -359,9 +375,8 @@ impl Request<'_> {
         let known = match (&carried.roots, offered.get(ROOTS_KEY)) {
             (Some(uris), _) => uris.clone(),
             (None, Some(reply)) => {
-                let roots = bridge::roots(reply).map_err(|problem| {
-                    RpcError::invalid_params(format!("`inputResponses.{ROOTS_KEY}`: {problem}"))
-                })?;
+                let roots = bridge::roots(reply)
+                    .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{ROOTS_KEY}`: {problem}")))?;
                 roots.roots.into_iter().map(|root| root.uri).collect()
             }
             (None, None) => {
@@ -369,25 +384,23 @@ impl Request<'_> {
                 return Err(self.input_required(ctx, &question, std::mem::take(carried)));
             }
         };
-        let roots: Vec<_> = known.iter().map(|uri| wharf_protocol::params::Root { uri: uri.clone(), name: None }).collect();
+        let roots: Vec<_> =
+            known.iter().map(|uri| wharf_protocol::params::Root { uri: uri.clone(), name: None }).collect();
         carried.roots = Some(known);
         Ok(scopes.open(&roots, &CallRoots::default()))
     }
 }
 
 /// Runs a plugin once. Stops it when its access is taken away: a revoked grant, or a root the client has closed.
-pub async fn once(
-    ctx: &Context,
-    served: &Served,
-    operation: Operation,
-    roots: &CallRoots,
-) -> Result<Outcome, Failed> {
+pub async fn once(ctx: &Context, served: &Served, operation: Operation, roots: &CallRoots) -> Result<Outcome, Failed> {
     let id = &served.config.id;
     let scope = ctx.server.scopes.for_call(&served.config, roots);
     let call = served.plugin.call(operation, &scope, ctx.events(id), None);
     let lost = async {
         match &ctx.session {
-            Some(session) if served.config.grants.roots.is_some() => session.lost(&ctx.server, &ctx.outlet, roots).await,
+            Some(session) if served.config.grants.roots.is_some() => {
+                session.lost(&ctx.server, &ctx.outlet, roots).await
+            }
             _ => std::future::pending().await,
         }
     };
@@ -422,7 +435,13 @@ pub async fn once(
                 _ => String::new(),
             };
             let took = report.took.as_millis();
-            tracing::warn!(plugin = id, took_ms = took, printed = escaped(&report.printed), detail, "a call failed: {error}");
+            tracing::warn!(
+                plugin = id,
+                took_ms = took,
+                printed = escaped(&report.printed),
+                detail,
+                "a call failed: {error}"
+            );
             let text = format!("The plugin `{id}` did not finish: {}.", crate::text::clean(&error.to_string()));
             Err(Failed::Told(join(&text, &hints)))
         }
@@ -439,10 +458,16 @@ fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
     for denial in denials {
         match denial {
             Denial::Http(host) => {
-                ctx.server.hint(id, format!("it was refused a connection to {}; no plugin has network access yet", escaped(host)));
+                ctx.server.hint(
+                    id,
+                    format!("it was refused a connection to {}; no plugin has network access yet", escaped(host)),
+                );
             }
             Denial::NoDirectory => {
-                ctx.server.hint(id, "it looked for files and no directory is open to it; `roots` or `dirs` give it one".into());
+                ctx.server.hint(
+                    id,
+                    "it looked for files and no directory is open to it; `roots` or `dirs` give it one".into(),
+                );
             }
         }
     }

@@ -11,6 +11,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{Revision, RpcError, encode::Encoder};
 use wharf_sandbox::Plugin;
@@ -26,6 +27,8 @@ pub struct Served {
     pub plugin: Plugin,
     pub config: Arc<PluginConfig>,
     pub offer: Arc<Offer>,
+    /// Held while something is checked against a schema of the plugin for long.
+    pub checks: Arc<Semaphore>,
     /// Cancelled when access is taken away: the plugin is removed, or a grant narrowed. Not when it is replaced.
     pub revoked: CancellationToken,
 }
@@ -144,7 +147,8 @@ impl Catalog {
             let served = self.served.get(*plugin)?;
             return Some((served, served.offer.resources.get(*entry)?.mime_type.as_deref()));
         }
-        let templates = self.served.iter().flat_map(|served| served.offer.templates.iter().map(move |one| (served, one)));
+        let templates =
+            self.served.iter().flat_map(|served| served.offer.templates.iter().map(move |one| (served, one)));
         let mut best: Option<(&Served, &OfferedTemplate)> = None;
         for (served, one) in templates {
             let longer = best.is_none_or(|(_, other)| one.template.literal_prefix > other.template.literal_prefix);
@@ -188,8 +192,12 @@ impl Catalog {
         let entries: Vec<Value> = match list {
             List::Tools => offers.flat_map(|offer| &offer.tools).map(|one| encoder.tool(&one.published)).collect(),
             List::Resources => offers.flat_map(|offer| &offer.resources).map(|one| encoder.resource(one)).collect(),
-            List::Templates => offers.flat_map(|offer| &offer.templates).map(|one| encoder.template(&one.published)).collect(),
-            List::Prompts => offers.flat_map(|offer| &offer.prompts).map(|one| encoder.prompt(&one.published)).collect(),
+            List::Templates => {
+                offers.flat_map(|offer| &offer.templates).map(|one| encoder.template(&one.published)).collect()
+            }
+            List::Prompts => {
+                offers.flat_map(|offer| &offer.prompts).map(|one| encoder.prompt(&one.published)).collect()
+            }
         };
         if entries.is_empty() {
             return vec![encoder.page(list.key(), entries, None).into()];

@@ -10,6 +10,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -124,6 +127,17 @@ struct Call {
     arguments: Vec<String>,
 }
 
+const SIGXFSZ: i32 = 25;
+/// Lines of the log that wait for somebody to read them.
+const LOG_LINES: usize = 1024;
+
+/// Plugins may hold files open; the usual limit of 1,024 is for shells.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // If it cannot be raised, there are fewer for each call.
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).ok();
+}
+
 fn parse_allow(text: &str) -> Result<Access> {
     match text.split_once('=') {
         Some(("roots", access)) => config::parse_access(access),
@@ -139,7 +153,7 @@ impl Granted {
 
 /// Runs a command to its end.
 pub fn run(arguments: Arguments) -> ExitCode {
-    start_log(arguments.log_format, &arguments.command);
+    let _log = start_log(arguments.log_format, &arguments.command);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -160,6 +174,9 @@ pub fn run(arguments: Arguments) -> ExitCode {
 }
 
 async fn execute(command: Command) -> Result<ExitCode> {
+    // Installed so that a file size limit fails a write instead of ending the process.
+    let _signal = signal(SignalKind::from_raw(SIGXFSZ));
+    raise_file_limit();
     match command {
         Command::Run(run) => {
             let file = config::find(run.config.config.as_deref())?;
@@ -171,7 +188,8 @@ async fn execute(command: Command) -> Result<ExitCode> {
         Command::Serve(serve) => {
             let file = config::find(serve.run.config.config.as_deref())?;
             refuse_nothing(file.as_deref(), &serve.run.plugins)?;
-            let command_line = CommandLine { listen: serve.listen, ..serve.run.granted.command_line(&serve.run.plugins) };
+            let command_line =
+                CommandLine { listen: serve.listen, ..serve.run.granted.command_line(&serve.run.plugins) };
             let app = App::start(file, command_line, false, progress)?;
             app.serve(serve.stdio, true).await?;
             Ok(ExitCode::SUCCESS)
@@ -201,15 +219,21 @@ fn complain(error: &anyhow::Error) {
     writeln!(std::io::stderr(), "error: {error:#}").ok();
 }
 
-fn start_log(format: LogFormat, command: &Command) {
+/// Logs to stderr through a thread of its own: who does not read it loses lines, and stops nothing. The guard writes
+/// what is left when it is dropped.
+fn start_log(format: LogFormat, command: &Command) -> WorkerGuard {
     let quiet = !matches!(command, Command::Run(_) | Command::Serve(_));
-    let default = if quiet { "wharf=error,wharf_sandbox=error" } else { "warn,wharf=info,wharf_sandbox=info" };
+    // Those that do not serve say what is wrong themselves.
+    let default = if quiet { "off" } else { "warn,wharf=info,wharf_sandbox=info" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let (writer, guard) =
+        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LOG_LINES).finish(std::io::stderr());
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     match format {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).init(),
         LogFormat::Json => builder.json().init(),
     }
+    guard
 }
 
 /// The only place that writes to stdout outside the stdio transport.
@@ -221,7 +245,7 @@ fn print(text: &str) -> Result<()> {
 /// A library that has loaded once.
 async fn load_once(
     config: Arc<config::Config>,
-) -> Result<(crate::library::Shelf, Arc<crate::scope::Scopes>, crate::library::Library)> {
+) -> Result<(crate::shelf::Shelf, Arc<crate::scope::Scopes>, crate::library::Library)> {
     let (mut library, shelf, scopes) = app::library(&config, true, |text| {
         // Only for somebody who watches.
         if std::io::stderr().is_terminal() {

@@ -1,42 +1,18 @@
-//! Who asks, in which revision, and where what belongs to the request goes.
+//! What is known of a request besides its method and parameters: who asks, in which revision, with which abilities.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use wharf_protocol::{
-    Id, Level, RpcError, capability::ClientCapabilities, encode::Encoder, message::notification_text, meta::RequestMeta,
+    Id, Level, Revision, RpcError, capability::ClientCapabilities, encode::Encoder, message::notification_text,
+    meta::RequestMeta,
 };
-use wharf_sandbox::{Events, model::{self as wit, Kind}};
+use wharf_sandbox::{
+    Events,
+    model::{self as wit, Kind},
+};
 
-use crate::{bridge, era::legacy::Session, library::Change, server::Server, text};
-
-/// Where messages that belong to a request go: its pipe, or its response stream.
-#[derive(Clone)]
-pub struct Outlet(mpsc::Sender<String>);
-
-/// The other side is gone.
-#[derive(Debug)]
-pub struct Closed;
-
-impl Outlet {
-    pub fn new(sender: mpsc::Sender<String>) -> Self {
-        Self(sender)
-    }
-
-    pub async fn send(&self, text: String) -> Result<(), Closed> {
-        self.0.send(text).await.map_err(|_| Closed)
-    }
-
-    /// Drops the message if there is no room: for what may be lost, from where nothing may wait.
-    pub fn offer(&self, text: String) {
-        self.0.try_send(text).ok();
-    }
-
-    pub async fn closed(&self) {
-        self.0.closed().await;
-    }
-}
+use crate::{bridge, era::legacy::Session, outlet::Outlet, server::Server, shelf::Change, text};
 
 /// One request's surroundings.
 #[derive(Clone)]
@@ -56,6 +32,56 @@ pub struct Context {
 }
 
 impl Context {
+    /// Of a request in a session.
+    pub fn in_session(
+        session: &Arc<Session>,
+        server: &Arc<Server>,
+        id: &Id,
+        meta: RequestMeta,
+        outlet: Outlet,
+    ) -> Self {
+        session.touch();
+        Self {
+            server: Arc::clone(server),
+            encoder: server.encoder(session.revision).clone(),
+            id: id.clone(),
+            meta,
+            capabilities: Arc::clone(&session.capabilities),
+            client_info: session.client_info.clone(),
+            principal: Arc::clone(&session.principal),
+            log_level: None,
+            outlet,
+            session: Some(Arc::clone(session)),
+        }
+    }
+
+    /// Of a request that says everything of itself; what it says is checked, in the order that the errors' meanings demand.
+    pub fn of_claim(
+        server: &Arc<Server>,
+        id: &Id,
+        meta: RequestMeta,
+        principal: &str,
+        outlet: Outlet,
+    ) -> Result<Self, RpcError> {
+        let claim = meta.modern_claim()?;
+        let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == claim.version);
+        let revision = revision.ok_or_else(|| RpcError::unsupported_version(&claim.version))?;
+        // A wrong one is refused when everything before it is right.
+        let log_level = meta.log_level().unwrap_or_default();
+        Ok(Self {
+            server: Arc::clone(server),
+            encoder: server.encoder(revision).clone(),
+            id: id.clone(),
+            client_info: meta.client_info().cloned(),
+            meta,
+            capabilities: Arc::new(claim.capabilities),
+            principal: principal.into(),
+            log_level,
+            outlet,
+            session: None,
+        })
+    }
+
     fn level(&self) -> Option<Level> {
         match &self.session {
             Some(session) => Some(session.log_level()),
@@ -111,7 +137,7 @@ impl Events for CallEvents {
                 object.insert("total".into(), number(total));
             }
             if let Some(message) = message
-                && self.context.encoder.revision >= wharf_protocol::Revision::V2025_03_26
+                && self.context.encoder.revision >= Revision::V2025_03_26
             {
                 object.insert("message".into(), message.into());
             }

@@ -32,16 +32,20 @@ impl std::fmt::Display for Lessened {
                 write!(f, "{shown} is read-only, because it overlaps with {other}, which is")
             }
             Self::LeadsToTrusted { shown } => {
-                write!(f, "{shown} is read-only, because wharf's config, plugins, cache or binary can be reached from it")
+                write!(
+                    f,
+                    "{shown} is read-only, because wharf's config, plugins, cache or binary can be reached from it"
+                )
             }
         }
     }
 }
 
 /// The directories of one call. `wanted`: each with the right that was granted, in order; of two with the same shown path
-/// the first counts.
+/// the first counts. `read_only`: places that no directory may write to, because a read-only one was moved there.
 pub fn intersect(
     wanted: Vec<(OpenDirectory, Access)>,
+    read_only: &[PathBuf],
     trusted: &HashSet<FileId>,
 ) -> (Vec<Granted>, Vec<Lessened>) {
     let mut granted: Vec<Granted> = Vec::with_capacity(wanted.len());
@@ -58,14 +62,16 @@ pub fn intersect(
     }
     // Until nothing changes, since lessening one may lessen its neighbours.
     loop {
-        let read_only: Vec<(PathBuf, FileId, String)> = granted
+        let moved = read_only.iter().map(|path| (path.clone(), None, path.display().to_string()));
+        let read_only: Vec<(PathBuf, Option<FileId>, String)> = granted
             .iter()
             .filter(|one| one.access == Access::Read)
-            .map(|one| (one.directory.canonical.clone(), one.directory.id, one.directory.shown.clone()))
+            .map(|one| (one.directory.canonical.clone(), Some(one.directory.id), one.directory.shown.clone()))
+            .chain(moved)
             .collect();
         let found = granted.iter_mut().filter(|one| one.access == Access::ReadWrite).find_map(|one| {
             let overlap = read_only.iter().find(|(path, id, _)| {
-                *id == one.directory.id
+                *id == Some(one.directory.id)
                     || path.starts_with(&one.directory.canonical)
                     || one.directory.canonical.starts_with(path)
             });
@@ -95,7 +101,8 @@ mod tests {
 
     /// Directories as `(path, right)`; ids are made distinct by giving each a real, different file.
     fn check(wanted: &[(&str, Access)], expected: &[Access]) {
-        let base = std::env::temp_dir().join(format!("wharf-grants-{}-{:?}", std::process::id(), std::thread::current().id()));
+        let base =
+            std::env::temp_dir().join(format!("wharf-grants-{}-{:?}", std::process::id(), std::thread::current().id()));
         let directories = wanted.iter().enumerate().map(|(at, (path, access))| {
             let real = base.join(at.to_string());
             std::fs::create_dir_all(&real).unwrap();
@@ -103,7 +110,7 @@ mod tests {
             directory.id = FileId::at(&real).unwrap();
             (directory, *access)
         });
-        let (granted, _) = intersect(directories.collect(), &HashSet::new());
+        let (granted, _) = intersect(directories.collect(), &[], &HashSet::new());
         let rights: Vec<Access> = granted.iter().map(|one| one.access).collect();
         std::fs::remove_dir_all(&base).ok();
         assert_eq!(rights, expected, "{wanted:?}");
@@ -119,7 +126,10 @@ mod tests {
         check(&[("/a", ReadWrite), ("/a/b", Read)], &[Read, Read]);
         check(&[("/a", Read), ("/a/b", ReadWrite)], &[Read, Read]);
         check(&[("/a", ReadWrite), ("/a/b", ReadWrite)], &[ReadWrite, ReadWrite]);
-        check(&[("/a/b", Read), ("/a", ReadWrite), ("/a/c", ReadWrite), ("/d", ReadWrite)], &[Read, Read, Read, ReadWrite]);
+        check(
+            &[("/a/b", Read), ("/a", ReadWrite), ("/a/c", ReadWrite), ("/d", ReadWrite)],
+            &[Read, Read, Read, ReadWrite],
+        );
     }
 
     #[test]
@@ -129,7 +139,7 @@ mod tests {
             (directory("/two", "/two"), Access::Read),
             (directory("/one", "/elsewhere"), Access::ReadWrite),
         ];
-        let (granted, lessened) = intersect(wanted, &HashSet::new());
+        let (granted, lessened) = intersect(wanted, &[], &HashSet::new());
         assert_eq!(granted.len(), 2, "the first of two with one name counts");
         assert!(granted.iter().all(|one| one.access == Access::Read));
         assert_eq!(lessened, [Lessened::Overlap { shown: "/one".into(), other: "/two".into() }]);
@@ -138,7 +148,7 @@ mod tests {
     #[test]
     fn what_leads_to_trusted_files_is_read_only() {
         let trusted = HashSet::from([FileId::at(Path::new("/")).unwrap()]);
-        let (granted, lessened) = intersect(vec![(directory("/one", "/one"), Access::ReadWrite)], &trusted);
+        let (granted, lessened) = intersect(vec![(directory("/one", "/one"), Access::ReadWrite)], &[], &trusted);
         assert_eq!(granted[0].access, Access::Read);
         assert_eq!(lessened, [Lessened::LeadsToTrusted { shown: "/one".into() }]);
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use wharf_protocol::{Id, Level, message::notification_text, meta::SUBSCRIPTION_ID};
 
-use crate::{catalog::Generations, context::Outlet, server::Server};
+use crate::{catalog::Generations, outlet::Outlet, server::Server};
 
 /// Who listens, and to what.
 pub trait Listener: Send + Sync {

@@ -31,7 +31,9 @@ impl InFlight {
             return Err(RpcError::invalid_request("a request with this id is already under way"));
         }
         if requests.len() >= MAX_IN_FLIGHT {
-            return Err(RpcError::internal(format!("more than {MAX_IN_FLIGHT} requests are under way; wait for some of them")));
+            return Err(RpcError::internal(format!(
+                "more than {MAX_IN_FLIGHT} requests are under way; wait for some of them"
+            )));
         }
         let cancelled = CancellationToken::new();
         requests.insert(id.clone(), cancelled.clone());
@@ -40,7 +42,8 @@ impl InFlight {
 
     /// Follows a `notifications/cancelled`; unknown and malformed ones do nothing.
     pub fn cancel(&self, params: Option<&RawValue>) {
-        let id = params::read::<params::Cancelled>(params).ok().and_then(|params| Id::from_raw(params.request_id.get()));
+        let id =
+            params::read::<params::Cancelled>(params).ok().and_then(|params| Id::from_raw(params.request_id.get()));
         if let Some(token) = id.and_then(|id| lock(&self.0).get(&id).cloned()) {
             token.cancel();
         }

@@ -10,70 +10,22 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use wharf_sandbox::{Code, Listing, LoadError, Operation, Outcome, Plugin, PluginSpec, Sandbox, Silence, model::Kind};
 
 use crate::{
-    bridge,
+    bridge::{self, Offer},
     catalog::{Catalog, Generations, Served},
-    config::{self, Config, Grants, PluginConfig},
+    config::{self, Config, Grants, Origin, PluginConfig},
     paths::FileId,
     scope::Scopes,
+    shelf::{Change, FIRST_LOAD, Shelf, Status},
     text::escaped,
 };
 
-/// How long clients wait for the first load; what is not ready by then follows.
-pub const FIRST_LOAD: Duration = Duration::from_secs(15);
 /// How often a plugin may have one of its lists asked for again.
 const ANNOUNCEMENT_GAP: Duration = Duration::from_millis(250);
-
-/// What can happen to the library.
-#[derive(Debug)]
-pub enum Change {
-    /// Something on disk may have changed.
-    Files,
-    /// The operator's file was read anew.
-    Config(Arc<Config>),
-    /// A plugin says that one of its lists changed.
-    Announced { plugin: String, list: Kind },
-}
-
-/// How a plugin fares, for `check` and for the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Status {
-    Serving,
-    /// Not served, or served in an older version.
-    Failed { stage: &'static str, problem: String, last_good: bool },
-}
-
-/// What others see of the library.
-#[derive(Clone)]
-pub struct Shelf {
-    pub catalog: watch::Receiver<Arc<Catalog>>,
-    /// True once the first load is over.
-    pub ready: watch::Receiver<bool>,
-    pub changes: mpsc::Sender<Change>,
-    status: Arc<Mutex<BTreeMap<String, Status>>>,
-    /// Told of plugins that fail, in one sentence for clients.
-    pub failures: tokio::sync::broadcast::Sender<Arc<str>>,
-}
-
-impl Shelf {
-    pub fn status(&self) -> BTreeMap<String, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The catalog, once there is one; after [`FIRST_LOAD`] whatever there is.
-    pub async fn catalog(&self) -> Arc<Catalog> {
-        let mut ready = self.ready.clone();
-        if !*ready.borrow() {
-            // A closed channel means the library is gone; what it left is still served.
-            let _ = tokio::time::timeout(FIRST_LOAD, ready.wait_for(|ready| *ready)).await;
-        }
-        Arc::clone(&self.catalog.borrow())
-    }
-}
 
 pub struct Library {
     sandbox: Arc<Sandbox>,
@@ -81,7 +33,7 @@ pub struct Library {
     config: Arc<Config>,
     files: HashMap<PathBuf, Read>,
     served: BTreeMap<String, Served>,
-    /// What each served plugin last listed, to see whether a list changed.
+    /// What each served plugin last listed, to publish it anew when only its config changes.
     listings: HashMap<String, Listing>,
     generations: Generations,
     announced: HashMap<(String, u8), Announced>,
@@ -168,6 +120,9 @@ impl Library {
                 None => return,
                 Some(Change::Files) => self.load().await,
                 Some(Change::Config(config)) => {
+                    if self.config.roots != config.roots {
+                        self.revoke_roots();
+                    }
                     self.config = config;
                     self.load().await;
                 }
@@ -203,16 +158,33 @@ impl Library {
             self.report("plugin_dir", "read", &format!("{error:#}"), false);
             return wanted;
         }
+        let entries = match std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>) {
+            Ok(entries) => entries,
+            Err(error) => {
+                // What cannot be read is not gone: what was there stays.
+                self.report("plugin_dir", "read", &format!("{}: {error}", folder.display()), true);
+                wanted.extend(
+                    self.served
+                        .values()
+                        .map(|served| &served.config)
+                        .filter(|config| config.origin == Origin::DroppedIn)
+                        .cloned(),
+                );
+                return wanted;
+            }
+        };
         self.set_status("plugin_dir", None);
         let configured: Vec<FileId> = wanted.iter().filter_map(|plugin| FileId::at(&plugin.path)).collect();
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut dropped: Vec<(String, PathBuf)> = entries
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|extension| extension == "wasm") && path.is_file())
-            .filter(|path| FileId::at(path).is_some_and(|id| !configured.contains(&id)))
+            .iter()
+            .map(std::fs::DirEntry::path)
+            .filter(|path| path.extension().is_some_and(|extension| extension == "wasm") && !path.is_dir())
             .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)))
+            // Hidden files are what editors and copies leave while they work.
+            .filter(|(id, path)| !id.starts_with('.') && FileId::at(path).is_none_or(|id| !configured.contains(&id)))
             .collect();
         dropped.sort();
+        self.scopes.trust(dropped.iter().map(|(_, path)| path.clone()).collect());
         for (id, path) in dropped {
             let problem = match config::check_id(&id) {
                 Err(error) => Some(error.to_string()),
@@ -253,7 +225,7 @@ impl Library {
             Ok(code) => code,
             Err(problem) => {
                 self.failed(&config, &problem);
-                return self.narrow(&config);
+                return self.follow(&config);
             }
         };
         if let Some(served) = self.served.get(&config.id)
@@ -263,13 +235,14 @@ impl Library {
             self.set_status(&config.id, Some(Status::Serving));
             return false;
         }
-        let spec = PluginSpec { id: config.id.clone(), limits: config.limits.clone(), config: Arc::clone(&config.config) };
+        let spec =
+            PluginSpec { id: config.id.clone(), limits: config.limits.clone(), config: Arc::clone(&config.config) };
         let plugin = Plugin::new(code, spec);
         match self.ask(&plugin, &config).await {
             Ok((listing, offer)) => self.serve(plugin, config, listing, offer),
             Err(problem) => {
                 self.failed(&config, &problem);
-                self.narrow(&config)
+                self.follow(&config)
             }
         }
     }
@@ -294,7 +267,10 @@ impl Library {
         match &config.sha256 {
             Some(expected) if expected != code.digest() => Err(problem(
                 "verify",
-                format!("the file's SHA-256 is {}, not the one in the config; if you trust the file, put it there", code.digest_hex()),
+                format!(
+                    "the file's SHA-256 is {}, not the one in the config; if you trust the file, put it there",
+                    code.digest_hex()
+                ),
             )),
             _ => Ok(code),
         }
@@ -325,14 +301,18 @@ impl Library {
     }
 
     /// Has the plugin say what it offers, and checks it.
-    async fn ask(&self, plugin: &Plugin, config: &PluginConfig) -> Result<(Listing, bridge::Offer), Problem> {
+    async fn ask(&self, plugin: &Plugin, config: &PluginConfig) -> Result<(Listing, Offer), Problem> {
         let scope = self.scopes.for_listing(config);
         let report = plugin.call(Operation::List, &scope, Arc::new(Silence), None).await;
         let listing = match report.result {
             Ok(Outcome::Listing(listing)) => listing,
             Ok(_) => Listing::default(),
             Err(error) => {
-                let printed = if report.printed.is_empty() { String::new() } else { format!("; it printed: {}", escaped(&report.printed)) };
+                let printed = if report.printed.is_empty() {
+                    String::new()
+                } else {
+                    format!("; it printed: {}", escaped(&report.printed))
+                };
                 let text = format!("{}{printed}", LoadError::List(escaped(&error.to_string())));
                 return Err(Problem { stage: "list", text });
             }
@@ -342,7 +322,7 @@ impl Library {
     }
 
     /// Takes a loaded plugin in, unless a name of its own is taken. A plugin of lesser precedence that has such a name makes room.
-    fn serve(&mut self, plugin: Plugin, config: Arc<PluginConfig>, listing: Listing, offer: bridge::Offer) -> bool {
+    fn serve(&mut self, plugin: Plugin, config: Arc<PluginConfig>, listing: Listing, offer: Offer) -> bool {
         let id = config.id.clone();
         let previous = self.served.get(&id).cloned();
         let narrowed = previous.as_ref().is_some_and(|old| narrowed(&old.config.grants, &config.grants));
@@ -350,7 +330,13 @@ impl Library {
             Some(old) if !narrowed => old.revoked.clone(),
             _ => CancellationToken::new(),
         };
-        let served = Served { plugin, config: Arc::clone(&config), offer: Arc::new(offer), revoked };
+        let served = Served {
+            plugin,
+            config: Arc::clone(&config),
+            offer: Arc::new(offer),
+            checks: Arc::new(Semaphore::new(1)),
+            revoked,
+        };
         self.served.insert(id.clone(), served);
         while let Err(clash) = Catalog::build(self.in_order(), self.generations, self.config.page_items) {
             let problem = Problem { stage: "names", text: clash.problem };
@@ -366,24 +352,43 @@ impl Library {
                 self.failed(&loser.config, &problem);
             }
         }
-        if let Some(previous) = previous.filter(|_| narrowed) {
+        if let Some(previous) = previous.as_ref().filter(|_| narrowed) {
             previous.revoked.cancel();
         }
-        let old = self.listings.insert(id.clone(), listing.clone()).unwrap_or_default();
-        self.count_changes(&old, &listing);
+        self.listings.insert(id.clone(), listing);
+        let now = self.served.get(&id).map(|served| Arc::clone(&served.offer));
+        self.count_changes(previous.as_ref().map(|old| &*old.offer), now.as_deref());
         self.set_status(&id, Some(Status::Serving));
         tracing::info!(plugin = id, "serving");
         true
     }
 
     fn take_out(&mut self, id: &str) -> Option<Served> {
-        if let Some(listing) = self.listings.remove(id) {
-            self.count_changes(&listing, &Listing::default());
-        }
-        self.served.remove(id)
+        self.listings.remove(id);
+        let gone = self.served.remove(id)?;
+        self.count_changes(Some(&gone.offer), None);
+        Some(gone)
     }
 
-    /// A plugin whose new version fails keeps serving the old one, but with no more than it is granted now.
+    /// A plugin whose new version fails keeps serving the old one, but as the operator wants it now.
+    fn follow(&mut self, config: &Arc<PluginConfig>) -> bool {
+        let Some(served) = self.served.get(&config.id).cloned() else { return false };
+        if served.config == *config {
+            return false;
+        }
+        let code = served.plugin.code().clone();
+        if config.sha256.as_ref().is_some_and(|expected| expected != code.digest()) {
+            served.revoked.cancel();
+            return self.take_out(&config.id).is_some();
+        }
+        let listing = self.listings.get(&config.id).cloned().unwrap_or_default();
+        match bridge::offer(config, listing.clone()) {
+            Ok(offer) => self.serve(Plugin::new(code, spec(config)), Arc::clone(config), listing, offer),
+            Err(_) => self.narrow(config),
+        }
+    }
+
+    /// Takes at least away what is no longer granted.
     fn narrow(&mut self, config: &Arc<PluginConfig>) -> bool {
         let Some(served) = self.served.get_mut(&config.id) else { return false };
         if served.config.grants == config.grants {
@@ -397,6 +402,15 @@ impl Library {
         true
     }
 
+    /// Stops what works in clients' roots, since the operator has changed where those may lie.
+    fn revoke_roots(&mut self) {
+        for served in self.served.values_mut().filter(|served| served.config.grants.roots.is_some()) {
+            served.revoked.cancel();
+            served.revoked = CancellationToken::new();
+        }
+        self.publish();
+    }
+
     fn in_order(&self) -> Vec<Served> {
         let position = |id: &str| self.config.plugins.iter().position(|plugin| plugin.id == id).unwrap_or(usize::MAX);
         let mut served: Vec<Served> = self.served.values().cloned().collect();
@@ -404,10 +418,14 @@ impl Library {
         served
     }
 
-    fn count_changes(&mut self, old: &Listing, new: &Listing) {
-        self.generations.tools += u64::from(old.tools != new.tools);
-        self.generations.prompts += u64::from(old.prompts != new.prompts);
-        self.generations.resources += u64::from(old.resources != new.resources || old.templates != new.templates);
+    /// Compares what clients see.
+    fn count_changes(&mut self, old: Option<&Offer>, new: Option<&Offer>) {
+        let none = Offer::default();
+        let (old, new) = (old.unwrap_or(&none).published(), new.unwrap_or(&none).published());
+        let [tools, resources, prompts] = [0, 1, 2].map(|list| u64::from(old.get(list) != new.get(list)));
+        self.generations.tools += tools;
+        self.generations.resources += resources;
+        self.generations.prompts += prompts;
     }
 
     fn publish(&self) {
@@ -490,6 +508,10 @@ impl Stamp {
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         })
     }
+}
+
+fn spec(config: &PluginConfig) -> PluginSpec {
+    PluginSpec { id: config.id.clone(), limits: config.limits.clone(), config: Arc::clone(&config.config) }
 }
 
 /// Whether something that was granted no longer is.

@@ -8,6 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// More links than this on the way to one file lead nowhere good.
+const MAX_HOPS: usize = 40;
+
 /// The identity of a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {
@@ -26,30 +29,26 @@ impl FileId {
     }
 }
 
-/// The path itself, and each path its symbolic links lead through, down to where it ends or goes missing.
+/// The path itself, and each path its symbolic links lead through, down to where it ends or goes missing. Nothing is
+/// resolved ahead: a link in the middle of a link's target counts too.
 pub fn hops(path: &Path) -> Vec<PathBuf> {
     let mut seen = vec![path.to_path_buf()];
     let mut at = 0;
     while let Some(current) = seen.get(at).cloned() {
         at += 1;
-        // Links in the middle count as much as one at the end.
         for prefix in current.ancestors() {
             let Ok(target) = std::fs::read_link(prefix) else { continue };
             let rest = current.strip_prefix(prefix).unwrap_or(Path::new(""));
-            let parent = prefix.parent().unwrap_or(Path::new("/"));
-            let next = parent.join(target).join(rest);
-            let next = std::fs::canonicalize(parent_of(&next))
-                .map_or(next.clone(), |parent| next.file_name().map_or(parent.clone(), |name| parent.join(name)));
-            if !seen.contains(&next) && seen.len() < 40 {
+            let mut next = prefix.parent().unwrap_or(Path::new("/")).join(target);
+            if !rest.as_os_str().is_empty() {
+                next.push(rest);
+            }
+            if !seen.contains(&next) && seen.len() < MAX_HOPS {
                 seen.push(next);
             }
         }
     }
     seen
-}
-
-fn parent_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(path)
 }
 
 /// The folders through which a path can be changed: all folders above it and above each link on its way.
@@ -76,7 +75,8 @@ mod tests {
 
     #[test]
     fn every_link_on_the_way_counts() {
-        let base = std::fs::canonicalize(std::env::temp_dir()).unwrap().join(format!("wharf-paths-{}", std::process::id()));
+        let base =
+            std::fs::canonicalize(std::env::temp_dir()).unwrap().join(format!("wharf-paths-{}", std::process::id()));
         for folder in ["a", "b", "c", "d"] {
             std::fs::create_dir_all(base.join(folder)).unwrap();
         }

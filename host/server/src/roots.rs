@@ -44,6 +44,15 @@ struct Current {
     handle: Arc<File>,
 }
 
+/// What has become of a root.
+#[derive(Debug)]
+pub enum Now {
+    There(OpenDirectory),
+    /// Its path leads somewhere else by now. Not opened; but what lies there counts when rights overlap.
+    Elsewhere(PathBuf),
+    Gone,
+}
+
 /// An open directory at the moment of a call.
 #[derive(Debug, Clone)]
 pub struct OpenDirectory {
@@ -113,7 +122,9 @@ impl Ceiling {
     fn open(path: &Path, home: bool) -> Option<Self> {
         let opened = std::fs::canonicalize(path).and_then(|path| Ok((File::open(&path)?, path)));
         match opened {
-            Ok((handle, path)) if handle.metadata().is_ok_and(|metadata| metadata.is_dir()) => Some(Self { path, handle, home }),
+            Ok((handle, path)) if handle.metadata().is_ok_and(|metadata| metadata.is_dir()) => {
+                Some(Self { path, handle, home })
+            }
             Ok(_) => {
                 tracing::warn!("roots.within: {} is not a directory", path.display());
                 None
@@ -137,25 +148,30 @@ fn open_beneath(ceiling: &File, rest: &Path) -> rustix::io::Result<File> {
 }
 
 impl OpenRoot {
-    /// A directory the operator named, which needs no ceiling.
+    /// A directory the operator named, which needs no ceiling. Links on its way are followed now and never again: a plugin
+    /// may have made a later one.
     pub fn by_operator(path: &Path) -> Result<Self, String> {
         let current = open_ambient(path)?;
         let shown = path.to_str().ok_or("its path is not UTF-8")?.to_owned();
         Ok(Self { shown, path: path.to_owned(), current: Mutex::new(current) })
     }
 
-    /// The directory as it is now. Opened anew if its path leads to another one than before; none if it is gone.
-    pub fn now(&self, ceilings: Option<&Ceilings>) -> Option<OpenDirectory> {
+    /// The directory as it is now, or where its path leads instead. Opened anew if another one stands in its place, but never
+    /// through a link that was not there at first: a plugin that may write beside it could have made that link.
+    pub fn now(&self) -> Now {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if FileId::at(&self.path)? != current.id {
-            *current = match ceilings {
-                Some(ceilings) => ceilings.resolve(&self.path),
-                None => open_ambient(&self.path),
+        let Ok(canonical) = std::fs::canonicalize(&self.path) else { return Now::Gone };
+        if canonical != current.canonical {
+            return Now::Elsewhere(canonical);
+        }
+        if FileId::at(&canonical) != Some(current.id) {
+            match open_canonical(&canonical) {
+                Ok(opened) => *current = opened,
+                Err(_) => return Now::Gone,
             }
-            .ok()?;
         }
         let Current { canonical, id, handle } = current.clone();
-        Some(OpenDirectory { shown: self.shown.clone(), canonical, id, handle })
+        Now::There(OpenDirectory { shown: self.shown.clone(), canonical, id, handle })
     }
 
     pub fn same_place(&self, other: &Self) -> bool {
@@ -165,13 +181,19 @@ impl OpenRoot {
 }
 
 fn open_ambient(path: &Path) -> Result<Current, String> {
-    let canonical = std::fs::canonicalize(path).map_err(|error| error.to_string())?;
-    let handle = File::open(&canonical).map_err(|error| error.to_string())?;
+    open_canonical(&std::fs::canonicalize(path).map_err(|error| error.to_string())?)
+}
+
+/// Opens a path that has no links; one that appears meanwhile is refused.
+fn open_canonical(canonical: &Path) -> Result<Current, String> {
+    let top = File::open("/").map_err(|error| error.to_string())?;
+    let below = canonical.strip_prefix("/").unwrap_or(canonical);
+    let handle = open_beneath(&top, below).map_err(|error| match error {
+        rustix::io::Errno::NOTDIR => "it is not a directory".to_owned(),
+        other => other.to_string(),
+    })?;
     let metadata = handle.metadata().map_err(|error| error.to_string())?;
-    if !metadata.is_dir() {
-        return Err("it is not a directory".into());
-    }
-    Ok(Current { canonical, id: FileId::of(&metadata), handle: Arc::new(handle) })
+    Ok(Current { canonical: canonical.to_owned(), id: FileId::of(&metadata), handle: Arc::new(handle) })
 }
 
 /// The absolute path of a `file://` URI.
@@ -283,13 +305,17 @@ mod tests {
         let folder = Folder::new("again");
         let ceilings = Ceilings::configured(std::slice::from_ref(&folder.0));
         let root = ceilings.open(&format!("file://{}/proj", folder.0.display())).unwrap();
-        let first = root.now(Some(&ceilings)).unwrap();
+        let there = || match root.now() {
+            Now::There(open) => Some(open),
+            Now::Elsewhere(_) | Now::Gone => None,
+        };
+        let first = there().unwrap();
         std::fs::rename(folder.0.join("proj"), folder.0.join("gone")).unwrap();
-        assert!(root.now(Some(&ceilings)).is_none());
+        assert!(there().is_none());
         std::fs::create_dir(folder.0.join("proj")).unwrap();
-        assert_ne!(root.now(Some(&ceilings)).unwrap().id, first.id);
+        assert_ne!(there().unwrap().id, first.id);
         std::fs::remove_dir(folder.0.join("proj")).unwrap();
         std::os::unix::fs::symlink("/etc", folder.0.join("proj")).unwrap();
-        assert!(root.now(Some(&ceilings)).is_none(), "a link out is no way in");
+        assert!(there().is_none(), "a link out is no way in");
     }
 }

@@ -9,14 +9,14 @@ use wharf_protocol::{
 };
 use wharf_sandbox::{Operation, Outcome, model::Target};
 
-use crate::{bridge, call, catalog::List, context::Context, era, scope::CallRoots};
-
-/// What wharf tells a model about itself.
-pub const INSTRUCTIONS: Option<&str> = None;
+use crate::{bridge, call, catalog::List, context::Context, era, scope::CallRoots, server::INSTRUCTIONS};
 
 /// Answers one request with the JSON of its result.
 pub async fn handle(ctx: &Context, method: &str, params: Option<&RawValue>) -> Result<String, RpcError> {
     let era = ctx.encoder.revision.era();
+    if era == Era::Modern {
+        ctx.meta.log_level()?;
+    }
     match (method, era) {
         ("tools/list", _) => list(ctx, List::Tools, params).await,
         ("resources/list", _) => list(ctx, List::Resources, params).await,
@@ -69,11 +69,18 @@ async fn complete(ctx: &Context, params: Complete) -> Result<String, RpcError> {
         Reference::Resource { uri } => {
             // Clients may name the template or a URI it covers.
             let served = catalog.template(uri).or_else(|| catalog.resource(uri).map(|(served, _)| served));
-            (served.ok_or_else(|| RpcError::invalid_params("unknown resource template"))?, Target::Template(uri.clone()))
+            (
+                served.ok_or_else(|| RpcError::invalid_params("unknown resource template"))?,
+                Target::Template(uri.clone()),
+            )
         }
     };
     if !served.plugin.code().exports().completions {
-        return Ok(ctx.encoder.completion(wharf_protocol::model::Completion { values: vec![], total: None, has_more: false }));
+        return Ok(ctx.encoder.completion(wharf_protocol::model::Completion {
+            values: vec![],
+            total: None,
+            has_more: false,
+        }));
     }
     let CompleteContext { arguments } = params.context.unwrap_or_default();
     let operation = Operation::Complete {

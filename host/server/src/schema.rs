@@ -2,8 +2,11 @@
 //!
 //! Nothing is ever fetched, patterns match in linear time, and what a schema can cost is bounded before it is compiled.
 
+use std::{sync::Arc, time::Duration};
+
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Value, value::RawValue};
+use tokio::sync::Semaphore;
 
 /// The largest schema, in bytes of JSON.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -13,6 +16,8 @@ pub const MAX_DEPTH: usize = 32;
 const MAX_EXPANDED: u64 = 20_000;
 /// The most problems a message names.
 const MAX_PROBLEMS: usize = 3;
+/// Bytes of a value times parts of its schema that are checked where they are: some milliseconds at most.
+const CHECKED_AT_ONCE: usize = 4_000_000;
 const MAX_PROBLEM_CHARS: usize = 200;
 
 /// A schema in use.
@@ -20,7 +25,9 @@ const MAX_PROBLEM_CHARS: usize = 200;
 pub struct Schema {
     /// As the plugin wrote it, members in their order.
     pub text: Box<RawValue>,
-    validator: Validator,
+    validator: Arc<Validator>,
+    /// How many subschemas it comes to.
+    cost: usize,
     /// Refers to itself; then only whether a value fits is worked out, not why it does not, which can take for ever.
     recursive: bool,
 }
@@ -42,7 +49,7 @@ impl Schema {
             return Err("a schema is a JSON object".into());
         }
         let mut cost = Cost { root: &value, open: Vec::new(), recursive: false };
-        cost.of(&value)?;
+        let parts = cost.of(&value)?;
         let recursive = cost.recursive;
         let validator = jsonschema::options()
             .offline()
@@ -51,28 +58,58 @@ impl Schema {
             .build(&value)
             .map_err(|error| format!("the schema is not valid: {}", clip(&error.to_string())))?;
         let text = RawValue::from_string(text.to_owned()).map_err(|error| error.to_string())?;
-        Ok(Self { text, validator, recursive })
+        Ok(Self { text, validator: Arc::new(validator), cost: usize::try_from(parts).unwrap_or(usize::MAX), recursive })
+    }
+
+    /// Checks a value of so many bytes. What could take long is done on a thread of its own, within `limit`, one at a time
+    /// for each `turn`: a plugin that supplies both a costly schema and a large value takes nobody's time but its own.
+    pub async fn check_within(
+        &self,
+        value: Value,
+        bytes: usize,
+        limit: Duration,
+        turn: &Arc<Semaphore>,
+    ) -> Result<Value, String> {
+        if bytes.saturating_mul(self.cost) <= CHECKED_AT_ONCE {
+            return self.check(&value).map(|()| value);
+        }
+        let (validator, recursive) = (Arc::clone(&self.validator), self.recursive);
+        let work = async {
+            let permit = Arc::clone(turn).acquire_owned().await;
+            let checked = tokio::task::spawn_blocking(move || {
+                let checked = check(&validator, recursive, &value).map(|()| value);
+                // Not before the thread is free again.
+                drop(permit);
+                checked
+            });
+            checked.await.unwrap_or_else(|_| Err("it cannot be checked against the schema".into()))
+        };
+        let late = || format!("checking it against the schema takes longer than {} ms", limit.as_millis());
+        tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// What is wrong with a value, in words for a model; `Ok` if nothing is.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        if self.validator.is_valid(value) {
-            return Ok(());
-        }
-        if self.recursive {
-            return Err("it does not fit the schema".into());
-        }
-        let problems: Vec<String> = self
-            .validator
-            .iter_errors(value)
-            .take(MAX_PROBLEMS)
-            .map(|error| {
-                let (place, problem) = (error.instance_path().to_string(), clip(&error.to_string()));
-                if place.is_empty() { problem } else { format!("at {place}: {problem}") }
-            })
-            .collect();
-        Err(problems.join("; "))
+        check(&self.validator, self.recursive, value)
     }
+}
+
+fn check(validator: &Validator, recursive: bool, value: &Value) -> Result<(), String> {
+    if validator.is_valid(value) {
+        return Ok(());
+    }
+    if recursive {
+        return Err("it does not fit the schema".into());
+    }
+    let problems: Vec<String> = validator
+        .iter_errors(value)
+        .take(MAX_PROBLEMS)
+        .map(|error| {
+            let (place, problem) = (error.instance_path().to_string(), clip(&error.to_string()));
+            if place.is_empty() { problem } else { format!("at {place}: {problem}") }
+        })
+        .collect();
+    Err(problems.join("; "))
 }
 
 /// The deepest nesting of arrays and objects in a JSON text, without parsing it into a tree.
@@ -125,14 +162,19 @@ impl<'a> Cost<'a> {
             _ => {}
         }
         if sum > MAX_EXPANDED {
-            return Err(format!("the schema comes to more than {MAX_EXPANDED} parts when its references are written out"));
+            return Err(format!(
+                "the schema comes to more than {MAX_EXPANDED} parts when its references are written out"
+            ));
         }
         Ok(sum)
     }
 
     fn reference(&mut self, target: &'a str) -> Result<u64, String> {
         let Some(fragment) = target.strip_prefix('#') else {
-            return Err(format!("`$ref` to {} leads outside the schema; put the definition into `$defs`", clip(target)));
+            return Err(format!(
+                "`$ref` to {} leads outside the schema; put the definition into `$defs`",
+                clip(target)
+            ));
         };
         if self.open.contains(&target) {
             self.recursive = true;
@@ -154,7 +196,8 @@ impl<'a> Cost<'a> {
 fn anchor<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     match value {
         Value::Object(members) => {
-            let here = ["$anchor", "$dynamicAnchor"].iter().any(|key| members.get(*key).and_then(Value::as_str) == Some(name));
+            let here =
+                ["$anchor", "$dynamicAnchor"].iter().any(|key| members.get(*key).and_then(Value::as_str) == Some(name));
             if here { Some(value) } else { members.values().find_map(|member| anchor(member, name)) }
         }
         Value::Array(items) => items.iter().find_map(|item| anchor(item, name)),
@@ -186,7 +229,9 @@ mod tests {
         let deep = format!("{}{{}}{}", r#"{"type":"object","not":"#.repeat(40), "}".repeat(40));
         let large = format!(r#"{{"type":"object","description":"{}"}}"#, "x".repeat(MAX_BYTES));
         let doubling: String = (0..40)
-            .map(|at| format!(r##""d{at}":{{"allOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}},"##, at + 1))
+            .map(|at| {
+                format!(r##""d{at}":{{"allOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}},"##, at + 1)
+            })
             .collect();
         let doubling = format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{doubling}"d40":true}}}}"##);
         for (text, expected) in [
@@ -222,7 +267,8 @@ mod tests {
     #[test]
     fn problems_are_named() {
         let schema =
-            Schema::compile(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#, true).unwrap();
+            Schema::compile(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#, true)
+                .unwrap();
         assert_eq!(schema.check(&serde_json::json!({ "n": 1 })), Ok(()));
         assert!(schema.check(&serde_json::json!({})).unwrap_err().contains("\"n\" is a required property"));
         assert!(schema.check(&serde_json::json!({ "n": "x" })).unwrap_err().starts_with("at /n:"));
@@ -230,7 +276,8 @@ mod tests {
 
     #[test]
     fn recursion_works_without_details() {
-        let tree = r##"{"type":"object","properties":{"l":{"$ref":"#"},"r":{"$ref":"#"}},"additionalProperties":false}"##;
+        let tree =
+            r##"{"type":"object","properties":{"l":{"$ref":"#"},"r":{"$ref":"#"}},"additionalProperties":false}"##;
         let schema = Schema::compile(tree, true).unwrap();
         let mut value = serde_json::json!({});
         for _ in 0..60 {

@@ -3,7 +3,10 @@
 use std::{
     collections::{HashMap, HashSet},
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use wharf_sandbox::{Directory, Scope};
@@ -11,8 +14,8 @@ use wharf_sandbox::{Directory, Scope};
 use crate::{
     config::{Access, Config, PluginConfig},
     grants::{self, Lessened},
-    paths::{FileId, folders_leading_to},
-    roots::{Ceilings, OpenDirectory, OpenRoot},
+    paths::{FileId, folders_leading_to, hops},
+    roots::{Ceilings, Now, OpenDirectory, OpenRoot},
 };
 
 /// What all scopes depend on. Renewed with the config.
@@ -20,6 +23,9 @@ pub struct Scopes {
     state: RwLock<Arc<State>>,
     /// Whether client roots are of use at all without the operator saying where they may lie.
     home_ceiling: bool,
+    dropped_in: RwLock<Vec<PathBuf>>,
+    /// Grows with each config, so that what was opened under an earlier one is opened anew.
+    epoch: AtomicU64,
     warned: Mutex<HashSet<(String, Lessened)>>,
 }
 
@@ -28,7 +34,8 @@ struct State {
     /// Opened by the operator: `dirs` by host path, and the roots for clients that have none.
     opened: HashMap<PathBuf, OpenRoot>,
     fixed: Vec<Arc<OpenRoot>>,
-    trusted: HashSet<FileId>,
+    /// What wharf trusts: nobody else may write it, nor what leads to it.
+    trusted: Vec<PathBuf>,
 }
 
 /// The roots a call has: none asked for, the client's, or the operator's in their place.
@@ -39,13 +46,18 @@ impl Scopes {
     /// `home_ceiling`: whether clients may open what lies in the home directory if the operator says nothing.
     pub fn new(config: &Config, cache: Option<&PathBuf>, home_ceiling: bool) -> Self {
         let state = RwLock::new(Arc::new(State::new(config, cache, home_ceiling)));
-        Self { state, home_ceiling, warned: Mutex::default() }
+        Self { state, home_ceiling, dropped_in: RwLock::default(), epoch: AtomicU64::new(0), warned: Mutex::default() }
     }
 
     pub fn renew(&self, config: &Config, cache: Option<&PathBuf>) {
         let state = Arc::new(State::new(config, cache, self.home_ceiling));
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        self.epoch.fetch_add(1, Ordering::Relaxed);
         self.warned.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> Arc<State> {
@@ -85,17 +97,16 @@ impl Scopes {
     /// The scope of a call.
     pub fn for_call(&self, config: &PluginConfig, roots: &CallRoots) -> Scope {
         let state = self.state();
-        let (mut wanted, missing) = state.directories(config);
-        for path in missing {
+        let mut wanted = state.directories(config);
+        for path in &wanted.missing {
             tracing::warn!(plugin = config.id, "the directory {} is not there", path.display());
         }
         if let Some(access) = config.grants.roots {
             for root in &roots.0 {
-                let ceilings = (!state.fixed.iter().any(|fixed| Arc::ptr_eq(fixed, root))).then_some(&state.ceilings);
-                wanted.extend(root.now(ceilings).map(|directory| (directory, access)));
+                wanted.add(root.now(), access);
             }
         }
-        let (granted, lessened) = grants::intersect(wanted, &state.trusted);
+        let (granted, lessened) = self.intersect(wanted);
         for one in lessened {
             let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
             if warned.insert((config.id.clone(), one.clone())) {
@@ -110,6 +121,24 @@ impl Scopes {
         Scope { directories: directories.collect(), environment: environment.collect() }
     }
 
+    fn intersect(&self, wanted: Wanted) -> (Vec<grants::Granted>, Vec<Lessened>) {
+        // Looked up anew whenever something could be written: folders come, go and are replaced.
+        let writes = wanted.open.iter().any(|(_, access)| *access == Access::ReadWrite);
+        let trusted = if writes { self.trusted() } else { HashSet::new() };
+        grants::intersect(wanted.open, &wanted.moved, &trusted)
+    }
+
+    /// The folders from which what wharf trusts can be changed, as they are now.
+    fn trusted(&self) -> HashSet<FileId> {
+        let dropped_in = self.dropped_in.read().unwrap_or_else(PoisonError::into_inner);
+        self.state().trusted.iter().chain(&*dropped_in).flat_map(|path| folders_leading_to(path)).collect()
+    }
+
+    /// Says which files of the plugin folder are plugins.
+    pub fn trust(&self, dropped_in: Vec<PathBuf>) {
+        *self.dropped_in.write().unwrap_or_else(PoisonError::into_inner) = dropped_in;
+    }
+
     /// The scope in which a plugin says what it offers: no client, so no roots.
     pub fn for_listing(&self, config: &PluginConfig) -> Scope {
         self.for_call(config, &CallRoots::default())
@@ -117,12 +146,30 @@ impl Scopes {
 
     /// What `check` says of a plugin's directories.
     pub fn problems(&self, config: &PluginConfig) -> Vec<String> {
-        let state = self.state();
-        let (wanted, missing) = state.directories(config);
+        let wanted = self.state().directories(config);
         let mut problems: Vec<String> =
-            missing.iter().map(|path| format!("the directory {} is not there", path.display())).collect();
-        problems.extend(grants::intersect(wanted, &state.trusted).1.iter().map(ToString::to_string));
+            wanted.missing.iter().map(|path| format!("the directory {} is not there", path.display())).collect();
+        problems.extend(self.intersect(wanted).1.iter().map(ToString::to_string));
         problems
+    }
+}
+
+/// Directories that a call is to have, before rights are weighed against each other.
+#[derive(Default)]
+struct Wanted {
+    open: Vec<(OpenDirectory, Access)>,
+    /// Where read-only directories are found by now that are not where they were.
+    moved: Vec<PathBuf>,
+    missing: Vec<PathBuf>,
+}
+
+impl Wanted {
+    fn add(&mut self, now: Now, access: Access) {
+        match now {
+            Now::There(directory) => self.open.push((directory, access)),
+            Now::Elsewhere(path) if access == Access::Read => self.moved.push(path),
+            Now::Elsewhere(_) | Now::Gone => {}
+        }
     }
 }
 
@@ -130,21 +177,25 @@ impl Scopes {
 const MAX_ROOTS: usize = 64;
 
 impl State {
-    /// The operator's directories for a plugin as they are now, and those that are missing.
-    fn directories(&self, config: &PluginConfig) -> (Vec<(OpenDirectory, Access)>, Vec<PathBuf>) {
-        let (mut wanted, mut missing) = (Vec::new(), Vec::new());
+    /// The operator's directories for a plugin as they are now.
+    fn directories(&self, config: &PluginConfig) -> Wanted {
+        let mut wanted = Wanted::default();
         for dir in &config.grants.dirs {
-            let open = self.opened.get(&dir.host).and_then(|open| open.now(None));
             // It may have been made since the config was read.
-            match open.or_else(|| OpenRoot::by_operator(&dir.host).ok()?.now(None)) {
-                Some(mut directory) => {
+            let now = self.opened.get(&dir.host).map(OpenRoot::now);
+            let now = now.or_else(|| OpenRoot::by_operator(&dir.host).ok().map(|open| open.now()));
+            match now {
+                Some(Now::There(mut directory)) => {
                     directory.shown.clone_from(&dir.guest);
-                    wanted.push((directory, dir.access));
+                    wanted.open.push((directory, dir.access));
                 }
-                None => missing.push(dir.host.clone()),
+                other => {
+                    wanted.missing.push(dir.host.clone());
+                    wanted.add(other.unwrap_or(Now::Gone), dir.access);
+                }
             }
         }
-        (wanted, missing)
+        wanted
     }
 
     fn new(config: &Config, cache: Option<&PathBuf>, home_ceiling: bool) -> Self {
@@ -154,7 +205,26 @@ impl State {
             None => Ceilings::default(),
         };
         let mut opened = HashMap::new();
-        for dir in config.plugins.iter().flat_map(|plugin| &plugin.grants.dirs) {
+        let dirs = || config.plugins.iter().flat_map(|plugin| &plugin.grants.dirs);
+        let writable: Vec<PathBuf> = dirs()
+            .filter(|dir| dir.access == Access::ReadWrite)
+            .filter_map(|dir| std::fs::canonicalize(&dir.host).ok())
+            .collect();
+        for dir in dirs() {
+            // A link that a plugin could have made grants nothing.
+            let link = hops(&dir.host).into_iter().find(|hop| {
+                let place = hop.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
+                let made = place.is_some_and(|place| writable.iter().any(|folder| place.starts_with(folder)));
+                made && std::fs::symlink_metadata(hop).is_ok_and(|metadata| metadata.is_symlink())
+            });
+            if let Some(link) = link {
+                tracing::warn!(
+                    "dirs: {} is ignored: a plugin may write the link {}",
+                    dir.host.display(),
+                    link.display()
+                );
+                continue;
+            }
             match OpenRoot::by_operator(&dir.host) {
                 Ok(open) => {
                     opened.insert(dir.host.clone(), open);
@@ -172,13 +242,7 @@ impl State {
         let binary = std::env::current_exe().ok();
         let plugins = config.plugins.iter().map(|plugin| &plugin.path);
         let within_folders = config.plugin_dir.iter().chain(cache).map(|folder| folder.join("*"));
-        let trusted = plugins
-            .chain(&config.file)
-            .chain(&binary)
-            .cloned()
-            .chain(within_folders)
-            .flat_map(|path| folders_leading_to(&path))
-            .collect();
+        let trusted = plugins.chain(&config.file).chain(&binary).cloned().chain(within_folders).collect();
         Self { ceilings, opened, fixed: fixed.collect(), trusted }
     }
 }

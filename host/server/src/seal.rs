@@ -151,8 +151,13 @@ mod tests {
         let seal = Seal::generate().unwrap();
         let arguments = json!({ "a": 1, "b": [1.5, "x"] });
         let digest = [7; 32];
-        let binding =
-            Binding { principal: "stdio", method: "tools/call", name: "t", arguments: &arguments, plugin_digest: &digest };
+        let binding = Binding {
+            principal: "stdio",
+            method: "tools/call",
+            name: "t",
+            arguments: &arguments,
+            plugin_digest: &digest,
+        };
         let token = seal.seal(Carried { rounds: 2, ..Carried::default() }, &binding).unwrap();
         assert_eq!(seal.open(&token, &binding).unwrap().rounds, 2);
 

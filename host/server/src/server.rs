@@ -12,7 +12,10 @@ use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
 
-use crate::{config::Config, library::Shelf, scope::Scopes, seal::Seal};
+use crate::{config::Config, scope::Scopes, seal::Seal, shelf::Shelf};
+
+/// What wharf tells a model about itself: nothing, since each tool says what it is.
+pub const INSTRUCTIONS: Option<&str> = None;
 
 /// Resource updates that a slow listener may be behind before it is told of all its resources.
 const UPDATES_KEPT: usize = 256;
@@ -34,12 +37,14 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(config: Arc<Config>, shelf: Shelf, scopes: Arc<Scopes>, stop: CancellationToken) -> anyhow::Result<Arc<Self>> {
-        let info = ServerInfo {
-            name: "wharf".into(),
-            title: Some("wharf".into()),
-            version: env!("CARGO_PKG_VERSION").into(),
-        };
+    pub fn new(
+        config: Arc<Config>,
+        shelf: Shelf,
+        scopes: Arc<Scopes>,
+        stop: CancellationToken,
+    ) -> anyhow::Result<Arc<Self>> {
+        let info =
+            ServerInfo { name: "wharf".into(), title: Some("wharf".into()), version: env!("CARGO_PKG_VERSION").into() };
         Ok(Arc::new(Self {
             config,
             shelf,

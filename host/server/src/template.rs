@@ -30,8 +30,11 @@ impl Template {
         }
         pattern.push_str(&regex::escape(rest));
         pattern.push('$');
-        let pattern =
-            RegexBuilder::new(&pattern).size_limit(256 << 10).dfa_size_limit(1 << 20).build().map_err(|_| "it is too large")?;
+        let pattern = RegexBuilder::new(&pattern)
+            .size_limit(256 << 10)
+            .dfa_size_limit(1 << 20)
+            .build()
+            .map_err(|_| "it is too large")?;
         Ok(Self { literal_prefix: prefix.len(), pattern })
     }
 
@@ -51,7 +54,9 @@ pub fn has_scheme(text: &str) -> bool {
 fn expression_pattern(expression: &str) -> Result<&'static str, String> {
     let names = expression.trim_start_matches(['+', '#', '.', '/', ';', '?', '&']);
     let valid = !names.is_empty()
-        && names.chars().all(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | ',' | '%' | '*' | ':'));
+        && names.chars().all(|character| {
+            character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | ',' | '%' | '*' | ':')
+        });
     if !valid || expression.contains('{') {
         return Err(format!("`{{{}}}` is no expression of RFC 6570", crate::text::clean(expression)));
     }

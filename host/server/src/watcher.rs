@@ -46,7 +46,9 @@ impl Watcher {
             }
         });
         let notify = notify
-            .map_err(|error| tracing::warn!("files cannot be watched, so wharf looks every {} s: {error}", POLL.as_secs()))
+            .map_err(|error| {
+                tracing::warn!("files cannot be watched, so wharf looks every {} s: {error}", POLL.as_secs())
+            })
             .ok();
         Self { notify, events, folders: HashSet::new() }
     }
@@ -83,7 +85,9 @@ impl Watcher {
             return std::future::pending().await;
         }
         let end = tokio::time::Instant::now() + BURST;
-        while let Ok(Some(())) = tokio::time::timeout_at(end.min(tokio::time::Instant::now() + QUIET), self.events.recv()).await {
+        while let Ok(Some(())) =
+            tokio::time::timeout_at(end.min(tokio::time::Instant::now() + QUIET), self.events.recv()).await
+        {
             if tokio::time::Instant::now() >= end {
                 break;
             }
@@ -120,12 +124,12 @@ fn existing(folder: &Path) -> PathBuf {
 /// it has said itself by then.
 pub async fn run(
     mut config: Arc<Config>,
-    changes: mpsc::Sender<crate::library::Change>,
+    changes: mpsc::Sender<crate::shelf::Change>,
     mut hangup: mpsc::Receiver<()>,
     reload: impl Fn() -> Option<Arc<Config>>,
     stop: CancellationToken,
 ) {
-    use crate::library::Change;
+    use crate::shelf::Change;
     let mut watcher = Watcher::new();
     watcher.follow(&config);
     // What changed while nobody watched yet.

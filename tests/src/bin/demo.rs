@@ -43,7 +43,8 @@ impl ClientHandler for Editor {
         roots.list_changed = Some(true);
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = Some(roots);
-        ClientConfig::new(capabilities, Implementation::new("demo", "0.1.0")).with_protocol_version(self.version.clone())
+        ClientConfig::new(capabilities, Implementation::new("demo", "0.1.0"))
+            .with_protocol_version(self.version.clone())
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
@@ -116,8 +117,11 @@ async fn main() -> Result<()> {
         });
     }
     let (tools_changed, mut changes) = mpsc::unbounded_channel();
-    let editor =
-        Editor { version: ProtocolVersion::V_2025_11_25, open: Arc::new(Mutex::new(vec![project.clone()])), tools_changed };
+    let editor = Editor {
+        version: ProtocolVersion::V_2025_11_25,
+        open: Arc::new(Mutex::new(vec![project.clone()])),
+        tools_changed,
+    };
     let client = editor.clone().serve_with_lifecycle(process, ClientLifecycleMode::Initialize).await?;
     let names = tools(&client).await?;
     say(&format!("tools of three plugins: {}", names.join(", ")));
@@ -178,7 +182,8 @@ async fn main() -> Result<()> {
     ensure!(!read.is_error);
     let mut changes = new.listen(SubscriptionFilter::builder().tools_list_changed().build()).await?;
     replace(&built.join("hello.wasm"), &home.join("plugins/greeter.wasm"))?;
-    let told = tokio::time::timeout(PATIENCE, changes.next()).await.context("no list_changed on the subscription")??;
+    let told =
+        tokio::time::timeout(PATIENCE, changes.next()).await.context("no list_changed on the subscription")??;
     ensure!(matches!(told, Some(ServerNotification::ToolListChangedNotification(_))));
     say("its subscription hears of the next replacement as well");
     changes.cancel().await?;
@@ -208,7 +213,8 @@ struct Answer {
 async fn call(client: &Client, tool: &'static str, arguments: JsonObject) -> Result<Answer> {
     let params = CallToolRequestParams::new(tool).with_arguments(arguments);
     let result = tokio::time::timeout(PATIENCE, client.call_tool(params)).await.context("no answer in time")??;
-    let texts: Vec<&str> = result.content.iter().filter_map(|block| block.as_text().map(|text| text.text.as_str())).collect();
+    let texts: Vec<&str> =
+        result.content.iter().filter_map(|block| block.as_text().map(|text| text.text.as_str())).collect();
     Ok(Answer { text: texts.join("\n"), is_error: result.is_error == Some(true) })
 }
 

@@ -10,19 +10,14 @@ use wharf_protocol::{Id, Object, meta::RequestMeta};
 
 use super::{Call, load_once, print};
 use crate::{
-    bridge::OfferedTool,
-    config,
-    context::Outlet,
-    era::modern,
-    library::Status,
-    server::Server,
-    text::escaped,
+    bridge::OfferedTool, config, context::Context, outlet::Outlet, server::Server, shelf::Status, text::escaped,
     transport,
 };
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let file = config::find(command.config.config.as_deref())?;
-    let mut config = config::load(file.as_deref(), &command.granted.command_line(std::slice::from_ref(&command.plugin)))?;
+    let mut config =
+        config::load(file.as_deref(), &command.granted.command_line(std::slice::from_ref(&command.plugin)))?;
     // If the config knows this very file, its grants and limits are the ones that count.
     let named = config.plugins.pop();
     let configured = config.plugins.iter().find(|plugin| same_file(&plugin.path, &command.plugin)).cloned();
@@ -37,7 +32,8 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     }
     let catalog = shelf.catalog.borrow().clone();
     let tools: Vec<&OfferedTool> = catalog.served().iter().flat_map(|served| &served.offer.tools).collect();
-    let Some(tool) = tools.iter().find(|tool| tool.own_name == command.tool || tool.published.name == command.tool) else {
+    let Some(tool) = tools.iter().find(|tool| tool.own_name == command.tool || tool.published.name == command.tool)
+    else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.own_name.as_str()).collect();
         bail!("the plugin has no tool `{}`; it has: {}", command.tool, names.join(", "));
     };
@@ -55,7 +51,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     // Nobody reads what is said during the call; what there is no room for is dropped.
     let (sender, _messages) = mpsc::channel(1);
     let meta = RequestMeta::read(Some(&params)).map_err(|error| anyhow::anyhow!("{error}"))?;
-    let ctx = modern::context(&server, &Id::number(1), meta, "command line", Outlet::new(sender))
+    let ctx = Context::of_claim(&server, &Id::number(1), meta, "command line", Outlet::new(sender))
         .map_err(|error| anyhow::anyhow!("{error}"))?;
     match transport::answer(&ctx, "tools/call", Some(&params)).await {
         Ok(result) => show(&serde_json::from_str(&result)?),

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::{load_once, print};
 use crate::{
     config::{self, Access, CommandLine, PluginConfig},
-    library::Status,
+    shelf::Status,
 };
 
 pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
@@ -62,11 +62,15 @@ fn granted(config: &PluginConfig) -> String {
     let grants = &config.grants;
     let mut all = Vec::new();
     all.extend(grants.roots.map(|roots| format!("roots ({})", access(roots))));
-    all.extend(grants.dirs.iter().map(|dir| format!("{} as {} ({})", dir.host.display(), dir.guest, access(dir.access))));
+    all.extend(
+        grants.dirs.iter().map(|dir| format!("{} as {} ({})", dir.host.display(), dir.guest, access(dir.access))),
+    );
     all.extend(grants.env.iter().map(|name| format!("${name}")));
-    for (granted, name) in
-        [(grants.ask.elicitation, "elicitation"), (grants.ask.sampling, "sampling"), (grants.ask.roots, "asking for roots")]
-    {
+    for (granted, name) in [
+        (grants.ask.elicitation, "elicitation"),
+        (grants.ask.sampling, "sampling"),
+        (grants.ask.roots, "asking for roots"),
+    ] {
         if granted {
             all.push(name.to_owned());
         }

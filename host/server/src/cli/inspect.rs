@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::{check::could_use, load_once, print};
 use crate::{
     config::{self, CommandLine},
-    library::Status,
+    shelf::Status,
     text::escaped,
 };
 
@@ -26,7 +26,10 @@ pub async fn run(plugin: &Path) -> Result<ExitCode> {
         let code = served.plugin.code();
         print(&format!("sha256 {}", code.digest_hex()))?;
         let uses = could_use(code.imports());
-        print(&format!("could use, if granted: {}", if uses.is_empty() { "nothing".to_owned() } else { uses.join(", ") }))?;
+        print(&format!(
+            "could use, if granted: {}",
+            if uses.is_empty() { "nothing".to_owned() } else { uses.join(", ") }
+        ))?;
         for tool in &served.offer.tools {
             let first_line = tool.published.description.lines().next().unwrap_or_default();
             print(&format!("tool {}: {}", tool.own_name, escaped(first_line)))?;
@@ -35,10 +38,18 @@ pub async fn run(plugin: &Path) -> Result<ExitCode> {
             print(&format!("resource {}: {}", escaped(&resource.uri), escaped(&resource.name)))?;
         }
         for template in &served.offer.templates {
-            print(&format!("template {}: {}", escaped(&template.published.uri_template), escaped(&template.published.name)))?;
+            print(&format!(
+                "template {}: {}",
+                escaped(&template.published.uri_template),
+                escaped(&template.published.name)
+            ))?;
         }
         for prompt in &served.offer.prompts {
-            print(&format!("prompt {}: {}", escaped(&prompt.own_name), escaped(prompt.published.description.as_deref().unwrap_or(""))))?;
+            print(&format!(
+                "prompt {}: {}",
+                escaped(&prompt.own_name),
+                escaped(prompt.published.description.as_deref().unwrap_or(""))
+            ))?;
         }
         if code.exports().completions {
             print("completions")?;

@@ -14,8 +14,8 @@ mod resolved;
 
 pub use guard::{check_trusted_directory, check_trusted_file};
 pub use resolved::{
-    Access, AskGrant, CommandLine, Config, DirGrant, Grants, Http, Origin, Pattern, PluginConfig, Roots, Token, check_id,
-    parse_access,
+    Access, AskGrant, CommandLine, Config, DirGrant, Grants, Http, Origin, Pattern, PluginConfig, Roots, Token,
+    check_id, parse_access,
 };
 
 /// Where the file is if nobody says: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.

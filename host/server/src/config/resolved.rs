@@ -172,7 +172,8 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     if let Some([id, _]) = ids.array_windows().find(|[one, other]| one == other) {
         bail!("two plugins have the id `{id}`; the id of a plugin on the command line is its file name without .wasm");
     }
-    let within = raw.roots.within.as_ref().map(|paths| paths.iter().map(|path| absolute(path)).collect()).transpose()?;
+    let within =
+        raw.roots.within.as_ref().map(|paths| paths.iter().map(|path| absolute(path)).collect()).transpose()?;
     Ok(Config {
         file: file.map(Path::to_path_buf),
         plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
@@ -181,7 +182,12 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
             within,
             fixed: command_line.roots.iter().map(std::path::absolute).collect::<std::io::Result<_>>()?,
         },
-        total_concurrency: within_bounds("total_concurrency", raw.limits.total_concurrency, defaults::TOTAL_CONCURRENCY, 4096)?,
+        total_concurrency: within_bounds(
+            "total_concurrency",
+            raw.limits.total_concurrency,
+            defaults::TOTAL_CONCURRENCY,
+            4096,
+        )?,
         total_memory_bytes: mib("total_memory_mib", raw.limits.total_memory_mib, defaults::TOTAL_MEMORY_MIB)?,
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
         page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
@@ -234,7 +240,9 @@ fn resolve_plugin(
     check_id(id)?;
     match raw.instances.as_deref() {
         None | Some("fresh") => {}
-        Some("reused") => bail!("instances = \"reused\" does not exist yet; leave the key out: every call gets a fresh instance"),
+        Some("reused") => {
+            bail!("instances = \"reused\" does not exist yet; leave the key out: every call gets a fresh instance")
+        }
         Some(_) => bail!("`instances` is \"fresh\""),
     }
     let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
@@ -280,7 +288,10 @@ fn resolve_grants(raw: raw::Grants, absolute: &dyn Fn(&str) -> Result<PathBuf>) 
             None => host.to_str().context("`dirs`: a path that is not UTF-8 needs a `guest` path")?.to_owned(),
         };
         ensure!(guest.starts_with('/'), "`dirs`: the guest path `{guest}` must begin with /");
-        ensure!(dirs.iter().all(|other: &DirGrant| other.guest != guest), "`dirs`: two directories share the guest path `{guest}`");
+        ensure!(
+            dirs.iter().all(|other: &DirGrant| other.guest != guest),
+            "`dirs`: two directories share the guest path `{guest}`"
+        );
         dirs.push(DirGrant { host, guest, access: parse_access(&dir.access)? });
     }
     for name in &raw.env {
@@ -325,7 +336,9 @@ fn resolve_http(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
         Some(listen) => listen,
         None => {
             let text = raw.listen.as_deref().unwrap_or(defaults::LISTEN);
-            text.parse().with_context(|| format!("`listen`: `{text}` is not an address and port such as {}", defaults::LISTEN))?
+            text.parse().with_context(|| {
+                format!("`listen`: `{text}` is not an address and port such as {}", defaults::LISTEN)
+            })?
         }
     };
     let token = match raw.token_env {
@@ -416,7 +429,8 @@ mod tests {
 
     #[test]
     fn paths_are_relative_to_the_file_and_defaults_are_filled_in() {
-        let config = resolved("plugin_dir='p'\n[plugins.a]\npath='../a.wasm'\n[plugins.a.limits]\nmemory_mib=8").unwrap();
+        let config =
+            resolved("plugin_dir='p'\n[plugins.a]\npath='../a.wasm'\n[plugins.a.limits]\nmemory_mib=8").unwrap();
         assert_eq!(config.plugin_dir.unwrap(), Path::new("/etc/wharf/p"));
         let plugin = &config.plugins[0];
         assert_eq!(plugin.path, Path::new("/etc/wharf/../a.wasm"));
@@ -448,7 +462,8 @@ mod tests {
     #[test]
     fn tokens_match_only_themselves() {
         let token = Token("secret".into());
-        for (other, matches) in [("secret", true), ("secreT", false), ("secre", false), ("secrets", false), ("", false)] {
+        for (other, matches) in [("secret", true), ("secreT", false), ("secre", false), ("secrets", false), ("", false)]
+        {
             assert_eq!(token.matches(other), matches, "{other}");
         }
         assert!(!format!("{token:?}").contains("secret"));

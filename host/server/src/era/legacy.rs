@@ -17,18 +17,16 @@ use wharf_protocol::{
     Id, Level, Notification, Response, Revision, RpcError,
     capability::ClientCapabilities,
     message::{notification_text, request_text},
-    meta::RequestMeta,
     params::{Initialize, RootsResult},
 };
 
 use crate::{
     catalog::Generations,
-    context::{Context, Outlet},
     hub::Listener,
     in_flight::InFlight,
-    router::INSTRUCTIONS,
+    outlet::Outlet,
     scope::CallRoots,
-    server::Server,
+    server::{INSTRUCTIONS, Server},
 };
 
 /// How long a person may take to answer.
@@ -41,8 +39,8 @@ pub struct Session {
     pub id: String,
     pub revision: Revision,
     pub principal: Arc<str>,
-    capabilities: Arc<ClientCapabilities>,
-    client_info: Option<Value>,
+    pub capabilities: Arc<ClientCapabilities>,
+    pub client_info: Option<Value>,
     level: Mutex<Level>,
     subscriptions: Mutex<HashSet<String>>,
     /// Requests of ours that the client has not answered yet.
@@ -62,7 +60,7 @@ pub struct Session {
 /// What the client has opened. `stale` counts its announcements; what is known is from before or after the last one.
 struct Roots {
     stale: watch::Sender<u64>,
-    known: AsyncMutex<Option<(u64, CallRoots)>>,
+    known: AsyncMutex<Option<((u64, u64), CallRoots)>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,22 +95,6 @@ impl Session {
         Ok((Arc::new(session), result))
     }
 
-    pub fn context(self: &Arc<Self>, server: &Arc<Server>, id: &Id, meta: RequestMeta, outlet: Outlet) -> Context {
-        *lock(&self.last_used) = Instant::now();
-        Context {
-            server: Arc::clone(server),
-            encoder: server.encoder(self.revision).clone(),
-            id: id.clone(),
-            meta,
-            capabilities: Arc::clone(&self.capabilities),
-            client_info: self.client_info.clone(),
-            principal: Arc::clone(&self.principal),
-            log_level: None,
-            outlet,
-            session: Some(Arc::clone(self)),
-        }
-    }
-
     pub fn idle_for(&self) -> Duration {
         lock(&self.last_used).elapsed()
     }
@@ -139,7 +121,9 @@ impl Session {
     pub fn subscribe(&self, uri: String) -> Result<(), RpcError> {
         let mut subscriptions = lock(&self.subscriptions);
         if subscriptions.len() >= MAX_SUBSCRIPTIONS {
-            return Err(RpcError::invalid_params(format!("a session subscribes to at most {MAX_SUBSCRIPTIONS} resources")));
+            return Err(RpcError::invalid_params(format!(
+                "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources"
+            )));
         }
         subscriptions.insert(uri);
         Ok(())
@@ -209,7 +193,8 @@ impl Session {
         }
         let mut known = self.roots.known.lock().await;
         loop {
-            let now = *self.roots.stale.borrow();
+            // The operator may have changed where roots may lie.
+            let now = (*self.roots.stale.borrow(), server.scopes.epoch());
             if let Some((at, roots)) = known.as_ref()
                 && *at == now
             {
@@ -217,11 +202,15 @@ impl Session {
             }
             let before = known.as_ref().map(|(_, roots)| roots.clone()).unwrap_or_default();
             let reply = self.ask(outlet, "roots/list", None, ROOTS).await;
-            let listed = reply.and_then(|reply| serde_json::from_value::<RootsResult>(reply).map_err(|error| error.to_string()));
+            let listed =
+                reply.and_then(|reply| serde_json::from_value::<RootsResult>(reply).map_err(|error| error.to_string()));
             let roots = match listed {
                 Ok(listed) => server.scopes.open(&listed.roots, &before),
                 Err(problem) => {
-                    tracing::warn!("the client's roots are not known, so there are none: {}", crate::text::escaped(&problem));
+                    tracing::warn!(
+                        "the client's roots are not known, so there are none: {}",
+                        crate::text::escaped(&problem)
+                    );
                     CallRoots::default()
                 }
             };

@@ -1,50 +1,23 @@
 //! The modern era: every request says everything of itself, and the server only ever answers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use serde_json::{Value, json, value::RawValue};
 use wharf_protocol::{
-    Id, Level, Object, Revision, RpcError,
-    meta::{RequestMeta, SUBSCRIPTION_ID},
+    Id, Level, Object, RpcError,
     message::notification_text,
+    meta::{RequestMeta, SUBSCRIPTION_ID},
     params::{Listen, ListenFilter},
 };
 
 use crate::{
     catalog::Generations,
-    context::{Context, Outlet},
+    context::Context,
     hub::{self, Listener},
-    server::Server,
 };
 
 /// The most resources one subscription may name.
 const MAX_SUBSCRIBED: usize = 1024;
-
-/// The surroundings of a request that makes a modern claim; the checks that do not depend on the transport.
-pub fn context(
-    server: &Arc<Server>,
-    id: &Id,
-    meta: RequestMeta,
-    principal: &str,
-    outlet: Outlet,
-) -> Result<Context, RpcError> {
-    let claim = meta.modern_claim()?;
-    let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == claim.version);
-    let revision = revision.ok_or_else(|| RpcError::unsupported_version(&claim.version))?;
-    let log_level = meta.log_level()?;
-    Ok(Context {
-        server: Arc::clone(server),
-        encoder: server.encoder(revision).clone(),
-        id: id.clone(),
-        client_info: meta.client_info().cloned(),
-        meta,
-        capabilities: Arc::new(claim.capabilities),
-        principal: principal.into(),
-        log_level,
-        outlet,
-        session: None,
-    })
-}
 
 /// Whether a request makes a modern claim, and its `_meta`.
 pub fn claim(params: Option<&RawValue>) -> Result<(bool, RequestMeta), RpcError> {

@@ -53,13 +53,20 @@ fn host_allowed(config: &Http, headers: &HeaderMap) -> bool {
     // Bound to an address, it may be called by that address.
     let listen = config.listen.ip();
     let own = !listen.is_unspecified() && name.trim_matches(['[', ']']).parse() == Ok(listen);
-    let listed = config.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host) || allowed.eq_ignore_ascii_case(name));
+    let listed = config
+        .allowed_hosts
+        .iter()
+        .any(|allowed| allowed.eq_ignore_ascii_case(host) || allowed.eq_ignore_ascii_case(name));
     local || own || listed
 }
 
 fn without_port(host: &str) -> &str {
     match host.rfind(':') {
-        Some(at) if host.get(at + 1..).is_some_and(|port| !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit())) => {
+        Some(at)
+            if host
+                .get(at + 1..)
+                .is_some_and(|port| !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit())) =>
+        {
             host.get(..at).unwrap_or(host)
         }
         _ => host,
@@ -72,16 +79,17 @@ fn origin_allowed(config: &Http, headers: &HeaderMap) -> bool {
         return single(headers, header::ORIGIN).is_some_and(|origin| listed(origin) || is_own(origin, headers));
     }
     // Requests of pages without an Origin, as an image or a script would make them.
-    match headers.get("sec-fetch-site") {
-        Some(site) => site == "none" || site == "same-origin",
-        None => true,
-    }
+    let site = header::HeaderName::from_static("sec-fetch-site");
+    !headers.contains_key(&site) || single(headers, site).is_some_and(|site| site == "none" || site == "same-origin")
 }
 
 /// Whether an origin is the very server that was asked, which the check of the host has found to be ours.
 fn is_own(origin: &str, headers: &HeaderMap) -> bool {
     let host = single(headers, header::HOST).unwrap_or_default();
-    origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")).is_some_and(|own| own.eq_ignore_ascii_case(host))
+    origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"))
+        .is_some_and(|own| own.eq_ignore_ascii_case(host))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -128,6 +136,10 @@ mod tests {
             (&[("host", "localhost:7300"), ("sec-fetch-site", "cross-site")], Err(Refusal::Origin)),
             (&[("host", "localhost:7300"), ("sec-fetch-site", "same-site")], Err(Refusal::Origin)),
             (&[("host", "localhost:7300"), ("sec-fetch-site", "none")], Ok(())),
+            (
+                &[("host", "localhost:7300"), ("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")],
+                Err(Refusal::Origin),
+            ),
         ] {
             let mut map = HeaderMap::new();
             for (name, value) in headers {

@@ -3,14 +3,7 @@
 //! A request is answered with JSON, or with an event stream from the moment there is something to say before the
 //! answer. The same disconnect means opposite things: a modern client that leaves has cancelled, a legacy one has not.
 
-use std::{
-    convert::Infallible,
-    net::SocketAddr,
-    pin::Pin,
-    sync::Arc,
-    task::{Context as TaskContext, Poll},
-    time::Duration,
-};
+use std::{net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -19,18 +12,15 @@ use axum::{
     response::{IntoResponse, Response as HttpResponse},
     routing::{any, get},
 };
-use bytes::Bytes;
-use futures_util::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tokio::{
     net::TcpListener,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinSet,
-    time::Interval,
 };
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use wharf_protocol::{
-    Frame, Message, Request, Revision, RpcError,
+    Frame, Malformed, Message, Notification, Request, Revision, RpcError,
     error::{METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY},
     header::decode_value,
     message::{error_text, result_text},
@@ -39,11 +29,17 @@ use wharf_protocol::{
     revision::Era,
 };
 
-use super::{guard, sessions::Sessions};
+use super::{
+    guard,
+    reply::{Reply, Running, Work, accepted, json},
+    sessions::Sessions,
+};
 use crate::{
-    context::{Context, Outlet},
+    context::Context,
     era::{legacy::Session, modern},
-    hub, router,
+    hub,
+    outlet::Outlet,
+    router,
     server::Server,
     transport,
 };
@@ -52,8 +48,6 @@ const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION_HEADER: &str = "mcp-protocol-version";
 /// Messages of one request that wait to be read by the client.
 const QUEUE: usize = 64;
-/// How often a silent stream says that it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long a client may take to send its headers, and its body.
 const HEADERS: Duration = Duration::from_secs(10);
 const BODY: Duration = Duration::from_secs(30);
@@ -144,7 +138,12 @@ fn cors(origins: &[String]) -> CorsLayer {
     CorsLayer::new()
         .allow_origin(AllowOrigin::list(origins))
         .allow_methods([Method::GET, Method::POST, Method::DELETE])
-        .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION, header::ACCEPT, SESSION_HEADER].into_iter().chain(names).collect::<Vec<_>>())
+        .allow_headers(
+            [header::CONTENT_TYPE, header::AUTHORIZATION, header::ACCEPT, SESSION_HEADER]
+                .into_iter()
+                .chain(names)
+                .collect::<Vec<_>>(),
+        )
         .expose_headers([SESSION_HEADER, header::WWW_AUTHENTICATE])
 }
 
@@ -202,22 +201,19 @@ impl Refused {
     }
 }
 
-fn json(status: StatusCode, body: String) -> HttpResponse {
-    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
-}
-
-fn accepted() -> HttpResponse {
-    StatusCode::ACCEPTED.into_response()
-}
-
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
-    let kinds = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let kinds = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
     let family = wanted.split('/').next().unwrap_or_default();
-    kinds.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    kinds
+        .map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
         .any(|kind| kind == wanted || kind == "*/*" || kind == format!("{family}/*"))
 }
 
@@ -241,12 +237,14 @@ impl Shared {
         let limit = self.server.config.message_bytes;
         let body = tokio::time::timeout(BODY, read_body(body, limit)).await.unwrap_or(Err(BodyError::Broken));
         let body = body.map_err(|error| match error {
-            BodyError::TooLarge => Refused::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is larger than {limit} bytes")),
+            BodyError::TooLarge => {
+                Refused::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is larger than {limit} bytes"))
+            }
             BodyError::Broken => Refused::plain(StatusCode::BAD_REQUEST, "the body did not arrive whole"),
         })?;
         match Frame::parse(&body) {
             Ok(Frame::One(message)) => self.message(&headers, message).await,
-            Ok(Frame::Batch(_)) => Err(Refused::plain(StatusCode::BAD_REQUEST, "send one message at a time")),
+            Ok(Frame::Batch(messages)) => self.batch(&headers, messages).await,
             Err(malformed) => {
                 let body = error_text(malformed.id.as_ref(), &malformed.error, Revision::V2026_07_28);
                 Err(Refused { status: StatusCode::BAD_REQUEST, body })
@@ -266,7 +264,9 @@ impl Shared {
                 }
                 if modern_header {
                     return Err(bad(&match request.method.as_str() {
-                        "initialize" => RpcError::header_mismatch("`initialize` belongs to revisions before 2026-07-28"),
+                        "initialize" => {
+                            RpcError::header_mismatch("`initialize` belongs to revisions before 2026-07-28")
+                        }
                         _ => meta.modern_claim().err().unwrap_or_else(|| RpcError::invalid_params("missing `_meta`")),
                     }));
                 }
@@ -282,11 +282,7 @@ impl Shared {
                     return Ok(accepted());
                 }
                 let session = self.session(headers, None)?;
-                if notification.method == "notifications/cancelled" {
-                    session.in_flight.cancel(notification.params.as_deref());
-                } else {
-                    session.notified(&notification);
-                }
+                notify(&session, &notification);
                 Ok(accepted())
             }
             Message::Response(response) => {
@@ -322,6 +318,10 @@ impl Shared {
         meta: RequestMeta,
     ) -> Result<HttpResponse, Refused> {
         if request.method == "initialize" {
+            if self.session(headers, None).is_ok() {
+                let error = RpcError::invalid_request("this session is initialized already");
+                return Err(Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error));
+            }
             let bad = |error: RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error);
             let params = params::read(request.params.as_deref()).map_err(bad)?;
             let (session, result) = Session::open(&self.server, params, self.principal()).map_err(bad)?;
@@ -333,24 +333,84 @@ impl Shared {
             return Ok(response);
         }
         let session = self.session(headers, Some(&request))?;
+        let (sender, messages) = mpsc::channel(QUEUE);
+        let work = self.begin(&session, request, meta, Outlet::new(sender))?;
+        Ok(Running { work, messages, ended: None }.respond(Era::Legacy).await)
+    }
+
+    /// Starts a request in its session: a task of its own, because it goes on when the client leaves.
+    fn begin(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        request: Request,
+        meta: RequestMeta,
+        outlet: Outlet,
+    ) -> Result<Work, Refused> {
         let permit = self.permit(&self.in_flight, Some(&request))?;
         let entered = session
             .in_flight
             .enter(&request.id)
             .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
-        let (sender, messages) = mpsc::channel(QUEUE);
-        let ctx = session.context(&self.server, &request.id, meta, Outlet::new(sender));
-        // A task of its own, because it goes on when the client leaves.
+        let ctx = Context::in_session(session, &self.server, &request.id, meta, outlet);
+        let ended = session.ended.clone();
         let running = self.server.tasks.spawn(async move {
             let answer = tokio::select! {
                 answer = transport::answer(&ctx, &request.method, request.params.as_deref()) => Some(answer),
                 () = entered.cancelled.cancelled() => None,
-                () = session.ended.cancelled() => None,
+                () = ended.cancelled() => None,
             };
             drop((entered, permit));
             answer.map(|answer| Reply { status: StatusCode::OK, text: transport::response(&ctx, answer) })
         });
-        let work = Box::pin(async move { running.await.ok().flatten() });
+        Ok(Box::pin(async move { running.await.ok().flatten() }))
+    }
+
+    /// Only 2025-03-26 knows batches: all requests run at once, and their answers are one array.
+    async fn batch(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        batch: Vec<Result<Message, Malformed>>,
+    ) -> Result<HttpResponse, Refused> {
+        let session = self.session(headers, None)?;
+        if session.revision != Revision::V2025_03_26 {
+            return Err(Refused::plain(
+                StatusCode::BAD_REQUEST,
+                "batches exist only in sessions of revision 2025-03-26",
+            ));
+        }
+        let (sender, messages) = mpsc::channel(QUEUE);
+        let outlet = Outlet::new(sender);
+        let mut begun: Vec<Work> = Vec::new();
+        let mut known: Vec<String> = Vec::new();
+        for message in batch {
+            match message {
+                Ok(Message::Request(request)) => {
+                    let claim = modern::claim(request.params.as_deref());
+                    match claim {
+                        Ok((false, meta)) if request.method != "initialize" => {
+                            begun.push(self.begin(&session, request, meta, outlet.clone())?);
+                        }
+                        _ => {
+                            let error = RpcError::invalid_request("this request cannot be part of a batch");
+                            return Err(Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error));
+                        }
+                    }
+                }
+                Ok(Message::Notification(notification)) => notify(&session, &notification),
+                Ok(Message::Response(response)) => session.answered(response),
+                Err(malformed) => known.push(error_text(malformed.id.as_ref(), &malformed.error, session.revision)),
+            }
+        }
+        if begun.is_empty() && known.is_empty() {
+            return Ok(accepted());
+        }
+        drop(outlet);
+        let work = Box::pin(async move {
+            for reply in futures_util::future::join_all(begun).await.into_iter().flatten() {
+                known.push(reply.text);
+            }
+            Some(Reply { status: StatusCode::OK, text: format!("[{}]", known.join(",")) })
+        });
         Ok(Running { work, messages, ended: None }.respond(Era::Legacy).await)
     }
 
@@ -394,11 +454,15 @@ impl Shared {
         if version != claim.version {
             return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`"));
         }
-        let ctx = modern::context(&self.server, &request.id, meta, self.principal(), outlet)?;
+        let ctx = Context::of_claim(&self.server, &request.id, meta, self.principal(), outlet)?;
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`"));
         }
-        if router::is_modern_method(&request.method) { Ok(ctx) } else { Err(RpcError::method_not_found(&request.method)) }
+        if router::is_modern_method(&request.method) {
+            Ok(ctx)
+        } else {
+            Err(RpcError::method_not_found(&request.method))
+        }
     }
 
     async fn open_stream(self: &Arc<Self>, headers: &HeaderMap) -> Result<HttpResponse, Refused> {
@@ -426,6 +490,14 @@ impl Shared {
         let session = self.session(headers, None)?;
         self.sessions.end(&session);
         Ok(StatusCode::NO_CONTENT.into_response())
+    }
+}
+
+fn notify(session: &Session, notification: &Notification) {
+    if notification.method == "notifications/cancelled" {
+        session.in_flight.cancel(notification.params.as_deref());
+    } else {
+        session.notified(notification);
     }
 }
 
@@ -475,106 +547,4 @@ async fn read_body(mut body: Body, limit: usize) -> Result<Vec<u8>, BodyError> {
         }
     }
     Ok(bytes)
-}
-
-/// A response, and the status it has if it is not too late to say so.
-struct Reply {
-    status: StatusCode,
-    text: String,
-}
-
-/// A request under way: what it says meanwhile, and its answer; none if it was cancelled.
-struct Running {
-    work: Pin<Box<dyn Future<Output = Option<Reply>> + Send>>,
-    messages: mpsc::Receiver<String>,
-    /// The answer, while messages from before it are still to be sent.
-    ended: Option<Option<Reply>>,
-}
-
-impl Running {
-    /// JSON if the answer comes first, else a stream.
-    async fn respond(mut self, era: Era) -> HttpResponse {
-        let first = tokio::select! {
-            biased;
-            message = self.messages.recv() => message,
-            answer = &mut self.work => {
-                // What was said just before the answer still goes before it.
-                match self.messages.try_recv() {
-                    Ok(message) => {
-                        self.ended = Some(answer);
-                        Some(message)
-                    }
-                    Err(_) => return answered(answer, era),
-                }
-            }
-        };
-        match first {
-            Some(first) => self.stream(Some(first)),
-            None => answered((&mut self.work).await, era),
-        }
-    }
-
-    fn stream(self, first: Option<String>) -> HttpResponse {
-        let mut keep_alive = tokio::time::interval(KEEP_ALIVE);
-        keep_alive.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        keep_alive.reset();
-        let body = Body::from_stream(Events { running: self, first, keep_alive, over: false });
-        let headers = [
-            (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
-            (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-        ];
-        (headers, body).into_response()
-    }
-}
-
-fn answered(reply: Option<Reply>, era: Era) -> HttpResponse {
-    match reply {
-        Some(reply) => json(reply.status, reply.text),
-        // Cancelled: there is no answer, but HTTP wants one.
-        None if era == Era::Legacy => accepted(),
-        None => StatusCode::NO_CONTENT.into_response(),
-    }
-}
-
-/// The response body of a stream. Dropped with the connection.
-struct Events {
-    running: Running,
-    first: Option<String>,
-    keep_alive: Interval,
-    over: bool,
-}
-
-fn event(text: &str) -> Bytes {
-    format!("event: message\ndata: {text}\n\n").into()
-}
-
-impl Stream for Events {
-    type Item = Result<Bytes, Infallible>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(Ok(event(&first))));
-        }
-        if self.over {
-            return Poll::Ready(None);
-        }
-        if self.running.ended.is_none()
-            && let Poll::Ready(answer) = self.running.work.as_mut().poll(cx)
-        {
-            self.running.ended = Some(answer);
-        }
-        match self.running.messages.poll_recv(cx) {
-            Poll::Ready(Some(message)) => return Poll::Ready(Some(Ok(event(&message)))),
-            Poll::Ready(None) | Poll::Pending => {}
-        }
-        if let Some(answer) = self.running.ended.take() {
-            self.over = true;
-            return Poll::Ready(answer.map(|reply| Ok(event(&reply.text))));
-        }
-        match self.keep_alive.poll_tick(cx) {
-            Poll::Ready(_) => Poll::Ready(Some(Ok(Bytes::from_static(b": alive\n\n")))),
-            Poll::Pending => Poll::Pending,
-        }
-    }
 }

@@ -13,6 +13,7 @@ use crate::{context::Context, router};
 
 pub mod guard;
 pub mod http;
+pub mod reply;
 pub mod sessions;
 pub mod stdio;
 

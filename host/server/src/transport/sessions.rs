@@ -38,7 +38,8 @@ impl Sessions {
             });
         }
         if sessions.len() >= self.most
-            && let Some(oldest) = sessions.values().max_by_key(|session| session.idle_for()).map(|session| session.id.clone())
+            && let Some(oldest) =
+                sessions.values().max_by_key(|session| session.idle_for()).map(|session| session.id.clone())
             && let Some(session) = sessions.remove(&oldest)
         {
             tracing::warn!("more than {} sessions; the one idle longest was ended", self.most);

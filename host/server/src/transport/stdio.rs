@@ -18,16 +18,17 @@ use wharf_protocol::{
 };
 
 use crate::{
-    context::{Context, Outlet},
+    context::Context,
     era::{legacy::Session, modern},
     hub,
     in_flight::InFlight,
+    outlet::Outlet,
     server::Server,
     transport,
 };
 
 /// Messages that wait to be written; who sends more waits too.
-const QUEUE: usize = 256;
+const QUEUE: usize = 64;
 /// How long requests under way may take to finish when the input has ended.
 const DRAIN: Duration = Duration::from_secs(1);
 /// Whom state is bound to that is sealed on this transport: whoever started the process.
@@ -109,7 +110,13 @@ async fn read_line<R: AsyncBufRead + Unpin>(input: &mut R, line: &mut Vec<u8>, l
         let available = input.fill_buf().await?;
         if available.is_empty() {
             // A last line without an end is a message too.
-            return Ok(if too_long { Line::TooLong } else if line.is_empty() { Line::End } else { Line::Whole });
+            return Ok(if too_long {
+                Line::TooLong
+            } else if line.is_empty() {
+                Line::End
+            } else {
+                Line::Whole
+            });
         }
         let end = available.iter().position(|byte| *byte == b'\n');
         let taken = end.unwrap_or(available.len());
@@ -280,7 +287,8 @@ impl Pipe {
         let (claimed, meta) = modern::claim(request.params.as_deref())?;
         let outlet = self.outlet.clone();
         if claimed {
-            return modern::context(&self.server, &request.id, meta, PRINCIPAL, outlet).map(|ctx| Start::Run(Box::new(ctx)));
+            return Context::of_claim(&self.server, &request.id, meta, PRINCIPAL, outlet)
+                .map(|ctx| Start::Run(Box::new(ctx)));
         }
         let session = self.session();
         match (request.method.as_str(), session) {
@@ -296,10 +304,12 @@ impl Pipe {
                 Ok(_) => RpcError::method_not_found(&request.method),
             }),
             ("initialize", Some(_)) => Err(RpcError::invalid_request("this connection is initialized already")),
-            (_, None) => Err(RpcError::invalid_request("not initialized: send `initialize`, or a request with the modern `_meta`")),
+            (_, None) => Err(RpcError::invalid_request(
+                "not initialized: send `initialize`, or a request with the modern `_meta`",
+            )),
             (_, Some(session)) => {
                 self.begin(&session);
-                Ok(Start::Run(Box::new(session.context(&self.server, &request.id, meta, outlet))))
+                Ok(Start::Run(Box::new(Context::in_session(&session, &self.server, &request.id, meta, outlet))))
             }
         }
     }

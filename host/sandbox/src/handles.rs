@@ -1,0 +1,76 @@
+//! Shares the process's file descriptors among calls: each takes a part of what is left, so that a call that opens
+//! everything it can leaves some for the next.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use rustix::process::{Resource, getrlimit};
+
+/// For sockets, pipes, watches and the cache: what wharf itself has open.
+const OWN: usize = 256;
+/// No call gets more than this, or less than that, whatever is left.
+const MOST: usize = 1024;
+const LEAST: usize = 64;
+
+#[derive(Clone)]
+pub(crate) struct Handles {
+    left: Arc<AtomicUsize>,
+}
+
+/// One call's part; given back when dropped.
+pub(crate) struct Part {
+    left: Arc<AtomicUsize>,
+    pub(crate) count: usize,
+}
+
+impl Handles {
+    pub(crate) fn new() -> Self {
+        let limit = getrlimit(Resource::Nofile)
+            .current
+            .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        Self { left: Arc::new(AtomicUsize::new(limit.saturating_sub(OWN))) }
+    }
+
+    pub(crate) fn take(&self) -> Part {
+        let mut count = LEAST;
+        let take = |left: usize| {
+            count = (left / 4).clamp(LEAST, MOST).min(left);
+            Some(left - count)
+        };
+        // Always succeeds, if only with what is left.
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok();
+        Part { left: Arc::clone(&self.left), count }
+    }
+}
+
+impl Part {
+    /// How many handles the call may have: never so few that its runtime does not start.
+    pub(crate) fn limit(&self) -> usize {
+        self.count.max(LEAST)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.left.fetch_add(self.count, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greedy_leave_some() {
+        let handles = Handles { left: Arc::new(AtomicUsize::new(768)) };
+        let parts: Vec<Part> = (0..8).map(|_| handles.take()).collect();
+        let counts: Vec<usize> = parts.iter().map(|part| part.count).collect();
+        assert_eq!(counts, [192, 144, 108, 81, 64, 64, 64, 51]);
+        assert!(parts.iter().all(|part| part.limit() >= LEAST));
+        drop(parts);
+        assert_eq!(handles.left.load(Ordering::Relaxed), 768);
+        assert_eq!(Handles { left: Arc::new(AtomicUsize::new(usize::MAX)) }.take().count, MOST);
+    }
+}

@@ -1,0 +1,200 @@
+//! What plugins ask and clients answer, and what a call is told of its client.
+
+use serde_json::{Value, json};
+use wharf_protocol::{Object, Revision, capability::ClientCapabilities, model as mcp, params::RootsResult};
+use wharf_sandbox::model as wit;
+
+use super::parse_json;
+use crate::{schema::Schema, text::clean};
+
+/// What a call is told of its caller.
+pub fn context(
+    revision: Revision,
+    client: Option<&Value>,
+    capabilities: &ClientCapabilities,
+    meta: &Object,
+    progress: bool,
+    log: bool,
+) -> wit::Context {
+    let mut abilities = wit::Abilities::empty();
+    for (present, ability) in [
+        (capabilities.form, wit::Abilities::FORM),
+        (capabilities.url, wit::Abilities::PAGE),
+        (capabilities.sampling, wit::Abilities::SAMPLING),
+        (capabilities.sampling_tools, wit::Abilities::SAMPLING_TOOLS),
+        (capabilities.roots, wit::Abilities::ROOTS),
+        (progress, wit::Abilities::PROGRESS),
+        (log, wit::Abilities::LOG),
+    ] {
+        if present {
+            abilities |= ability;
+        }
+    }
+    let more = json!({
+        "revision": revision.as_str(),
+        "client": client,
+        "meta": meta,
+        "capabilities": capabilities.raw,
+    });
+    wit::Context { answers: Vec::new(), state: None, abilities, more: more.to_string() }
+}
+
+/// The capabilities, as MCP shapes them, that `needs` and the client lacks; none if it lacks nothing.
+pub fn missing_abilities(needs: wit::Abilities, capabilities: &ClientCapabilities) -> Option<Value> {
+    let mut missing = Object::new();
+    let mut elicitation = Object::new();
+    if needs.contains(wit::Abilities::FORM) && !capabilities.form {
+        elicitation.insert("form".into(), json!({}));
+    }
+    if needs.contains(wit::Abilities::PAGE) && !capabilities.url {
+        elicitation.insert("url".into(), json!({}));
+    }
+    if !elicitation.is_empty() {
+        missing.insert("elicitation".into(), Value::Object(elicitation));
+    }
+    if needs.contains(wit::Abilities::SAMPLING_TOOLS) && !capabilities.sampling_tools {
+        missing.insert("sampling".into(), json!({ "tools": {} }));
+    } else if needs.contains(wit::Abilities::SAMPLING) && !capabilities.sampling {
+        missing.insert("sampling".into(), json!({}));
+    }
+    if needs.contains(wit::Abilities::ROOTS) && !capabilities.roots {
+        missing.insert("roots".into(), json!({}));
+    }
+    (!missing.is_empty()).then_some(Value::Object(missing))
+}
+
+/// A plugin's question as it goes to the client: under the plugin's name, without what could deceive.
+pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question, String> {
+    let signed = |message: &str| format!("[{plugin}] {}", clean(message));
+    Ok(match question {
+        wit::Question::Form(form) => {
+            mcp::Question::Form { message: signed(&form.message), schema: form_schema(&form.schema)? }
+        }
+        wit::Question::Page(page) => {
+            if !page.url.starts_with("https://")
+                || page.url.chars().any(|character| character.is_control() || character == ' ')
+            {
+                return Err("it asks to open a page that is not https".into());
+            }
+            mcp::Question::Page { message: signed(&page.message), url: page.url.clone() }
+        }
+        wit::Question::Sample(params) => {
+            let Value::Object(mut params) = parse_json(params)? else {
+                return Err("the parameters of a sampling question must be a JSON object".into());
+            };
+            if !params.get("messages").is_some_and(Value::is_array)
+                || !params.get("maxTokens").is_some_and(Value::is_u64)
+            {
+                return Err("a sampling question needs `messages` and `maxTokens`".into());
+            }
+            // It would let a plugin read what other servers told the model.
+            params.remove("includeContext");
+            mcp::Question::Sample(params)
+        }
+        wit::Question::Roots => mcp::Question::Roots,
+    })
+}
+
+/// A form's schema: an object of plain fields, nothing nested.
+fn form_schema(text: &str) -> Result<Value, String> {
+    Schema::compile(text, true).map_err(|error| format!("the schema of its form: {error}"))?;
+    let schema = parse_json(text)?;
+    let fields =
+        schema.get("properties").and_then(Value::as_object).ok_or("the schema of its form has no `properties`")?;
+    for (name, field) in fields {
+        let plain = match field.get("type").and_then(Value::as_str) {
+            Some("string" | "number" | "integer" | "boolean") => true,
+            // Several out of a list.
+            Some("array") => field.pointer("/items/enum").is_some() || field.pointer("/items/anyOf").is_some(),
+            _ => false,
+        };
+        if !plain {
+            return Err(format!(
+                "the field `{}` of its form is not a plain string, number, boolean or choice",
+                clean(name)
+            ));
+        }
+    }
+    Ok(schema)
+}
+
+/// What a question needs of the client.
+pub fn ability_for(question: &mcp::Question) -> wit::Abilities {
+    match question {
+        mcp::Question::Form { .. } => wit::Abilities::FORM,
+        mcp::Question::Page { .. } => wit::Abilities::PAGE,
+        mcp::Question::Sample(params) if params.contains_key("tools") || params.contains_key("toolChoice") => {
+            wit::Abilities::SAMPLING_TOOLS
+        }
+        mcp::Question::Sample(_) => wit::Abilities::SAMPLING,
+        mcp::Question::Roots => wit::Abilities::ROOTS,
+    }
+}
+
+/// The client's reply to a question, checked against it. The error is the client's.
+pub fn answer(question: &mcp::Question, reply: &Value) -> Result<wit::Answer, String> {
+    match question {
+        mcp::Question::Form { schema, .. } => elicited(reply, || {
+            let content = reply.get("content").cloned().unwrap_or_else(|| json!({}));
+            Schema::compile(&schema.to_string(), true)?.check(&content)?;
+            Ok(content.to_string())
+        }),
+        mcp::Question::Page { .. } => elicited(reply, || Ok("{}".into())),
+        mcp::Question::Sample(_) => {
+            let complete = reply.get("role").is_some_and(Value::is_string)
+                && reply.get("content").is_some_and(|content| content.is_object() || content.is_array())
+                && reply.get("model").is_some_and(Value::is_string);
+            if complete {
+                Ok(wit::Answer::Sampled(reply.to_string()))
+            } else {
+                Err("not a result of sampling/createMessage".into())
+            }
+        }
+        mcp::Question::Roots => {
+            let roots = roots(reply)?.roots.into_iter().map(|root| wit::Root { uri: root.uri, name: root.name });
+            Ok(wit::Answer::Roots(roots.collect()))
+        }
+    }
+}
+
+/// An answer as it is carried from round to round.
+pub fn carry_answer(answer: &wit::Answer) -> Value {
+    match answer {
+        wit::Answer::Accepted(json) => json!({ "accepted": json }),
+        wit::Answer::Declined => "declined".into(),
+        wit::Answer::Cancelled => "cancelled".into(),
+        wit::Answer::Sampled(json) => json!({ "sampled": json }),
+        wit::Answer::Roots(roots) => {
+            let roots: Vec<Value> = roots.iter().map(|root| json!({ "uri": root.uri, "name": root.name })).collect();
+            json!({ "roots": roots })
+        }
+    }
+}
+
+/// The answer that was carried. Only what [`carry_answer`] made ever arrives here, since it travels sealed.
+pub fn carried_answer((key, carried): &(String, Value)) -> Option<(String, wit::Answer)> {
+    let answer = match carried {
+        Value::String(text) if text == "declined" => wit::Answer::Declined,
+        Value::String(_) => wit::Answer::Cancelled,
+        _ if carried.get("accepted").is_some() => wit::Answer::Accepted(carried.get("accepted")?.as_str()?.to_owned()),
+        _ if carried.get("sampled").is_some() => wit::Answer::Sampled(carried.get("sampled")?.as_str()?.to_owned()),
+        _ => {
+            let roots = roots(carried).ok()?.roots.into_iter().map(|root| wit::Root { uri: root.uri, name: root.name });
+            wit::Answer::Roots(roots.collect())
+        }
+    };
+    Some((key.clone(), answer))
+}
+
+pub fn roots(reply: &Value) -> Result<RootsResult, String> {
+    serde_json::from_value(reply.clone()).map_err(|error| format!("not a result of roots/list: {error}"))
+}
+
+fn elicited(reply: &Value, accepted: impl FnOnce() -> Result<String, String>) -> Result<wit::Answer, String> {
+    match reply.get("action").and_then(Value::as_str) {
+        Some("accept") => accepted().map(wit::Answer::Accepted),
+        Some("decline") => Ok(wit::Answer::Declined),
+        Some("cancel") => Ok(wit::Answer::Cancelled),
+        _ => Err("not a result of elicitation/create: `action` is accept, decline or cancel".into()),
+    }
+}

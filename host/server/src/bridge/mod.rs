@@ -1,0 +1,56 @@
+//! The only place that names types of the protocol and of the sandbox together: what plugins say becomes MCP, what
+//! clients say becomes the contract's types. Everything from a plugin is checked here, once.
+
+use serde_json::{Value, value::RawValue};
+use wharf_protocol::{Object, RpcError};
+use wharf_sandbox::model as wit;
+
+mod asking;
+mod offer;
+mod outcome;
+
+pub use asking::{ability_for, answer, carried_answer, carry_answer, context, missing_abilities, question, roots};
+pub use offer::{Offer, OfferedPrompt, OfferedTemplate, OfferedTool, offer};
+pub use outcome::{completion, failure_error, prompt_result, read_result, structured_result, tool_result};
+
+/// The `_meta` key under which each list entry names its plugin.
+pub const PLUGIN_META: &str = "dev.wharf/plugin";
+
+/// A call's arguments; `{}` if there are none.
+pub fn arguments(raw: Option<&RawValue>) -> Result<Value, RpcError> {
+    let text = raw.map_or("{}", RawValue::get);
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| RpcError::invalid_params(format!("`arguments`: {error}")))?;
+    if !value.is_object() {
+        return Err(RpcError::invalid_params("`arguments` must be an object"));
+    }
+    Ok(value)
+}
+
+pub fn level(level: wit::Level) -> wharf_protocol::Level {
+    use wharf_protocol::Level;
+    match level {
+        wit::Level::Debug => Level::Debug,
+        wit::Level::Info => Level::Info,
+        wit::Level::Notice => Level::Notice,
+        wit::Level::Warning => Level::Warning,
+        wit::Level::Error => Level::Error,
+        wit::Level::Critical => Level::Critical,
+        wit::Level::Alert => Level::Alert,
+        wit::Level::Emergency => Level::Emergency,
+    }
+}
+
+/// A `more` member as an object. `own`: members that have a field of their own and do not belong there.
+fn read_more(more: Option<&String>, own: &[&str]) -> Result<Object, String> {
+    let Some(more) = more else { return Ok(Object::new()) };
+    let object: Object = serde_json::from_str(more).map_err(|error| format!("`more` is not a JSON object: {error}"))?;
+    match own.iter().find(|key| object.contains_key(**key)) {
+        Some(key) => Err(format!("`{key}` has a field of its own and does not belong into `more`")),
+        None => Ok(object),
+    }
+}
+
+fn parse_json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it answered text that is not JSON: {error}"))
+}

@@ -1,0 +1,115 @@
+//! What plugins answer: results, failures, content.
+
+use serde_json::Value;
+use wharf_protocol::{Object, RpcError, model as mcp};
+use wharf_sandbox::model as wit;
+
+use super::{parse_json, read_more};
+use crate::text::clean;
+
+/// A tool's result as MCP has it; the error is the plugin's defect in words.
+pub fn tool_result(outcome: wit::ToolResult) -> Result<mcp::ToolResult, String> {
+    let structured = outcome.structured.as_deref().map(parse_json).transpose()?;
+    let content = outcome.content.into_iter().map(content).collect::<Result<_, _>>()?;
+    Ok(mcp::ToolResult { content, structured, is_error: outcome.is_error, meta: result_meta(outcome.more.as_ref())? })
+}
+
+pub fn structured_result(json: &str) -> Result<mcp::ToolResult, String> {
+    Ok(mcp::ToolResult { structured: Some(parse_json(json)?), ..mcp::ToolResult::default() })
+}
+
+/// The `_meta` of a result, less what only the host may say.
+fn result_meta(more: Option<&String>) -> Result<Option<Object>, String> {
+    let meta = match read_more(more, &[])?.remove("_meta") {
+        Some(Value::Object(meta)) => meta,
+        Some(_) => return Err("`_meta` in `more` must be an object".into()),
+        None => return Ok(None),
+    };
+    Ok(Some(meta.into_iter().filter(|(key, _)| !key.starts_with("io.modelcontextprotocol/")).collect()))
+}
+
+pub fn read_result(contents: Vec<wit::ResourceContents>) -> Result<mcp::ReadResult, String> {
+    if contents.is_empty() {
+        return Err("it answered no contents; an unknown URI is a failure with code -32002".into());
+    }
+    Ok(mcp::ReadResult { contents: contents.into_iter().map(resource_contents).collect::<Result<_, _>>()? })
+}
+
+pub fn prompt_result(result: wit::PromptResult) -> Result<mcp::PromptResult, String> {
+    let message = |message: wit::Message| -> Result<mcp::PromptMessage, String> {
+        let role = match message.role {
+            wit::Role::User => mcp::Role::User,
+            wit::Role::Assistant => mcp::Role::Assistant,
+        };
+        Ok(mcp::PromptMessage { role, content: content(message.content)? })
+    };
+    Ok(mcp::PromptResult {
+        description: result.description,
+        messages: result.messages.into_iter().map(message).collect::<Result<_, _>>()?,
+        meta: result_meta(result.more.as_ref())?,
+    })
+}
+
+fn content(content: wit::Content) -> Result<mcp::Content, String> {
+    Ok(match content {
+        wit::Content::Text(text) => mcp::Content::Text(text),
+        wit::Content::Image(media) => mcp::Content::Image { mime_type: media.mime_type, data: media.data },
+        wit::Content::Audio(media) => mcp::Content::Audio { mime_type: media.mime_type, data: media.data },
+        wit::Content::Link(link) => mcp::Content::Link(mcp::ResourceLink {
+            more: read_more(link.more.as_ref(), &["type", "uri", "name", "mimeType"])?,
+            uri: link.uri,
+            name: link.name,
+            mime_type: link.mime_type,
+        }),
+        wit::Content::Embedded(contents) => mcp::Content::Embedded(resource_contents(contents)?),
+        wit::Content::Raw(json) => mcp::Content::Raw(raw_block(&json)?),
+    })
+}
+
+/// A block the plugin wrote as JSON: of a kind MCP has, with the members that kind needs.
+fn raw_block(json: &str) -> Result<Object, String> {
+    let Value::Object(block) = parse_json(json)? else {
+        return Err("a raw content block must be a JSON object".into());
+    };
+    let has = |key: &str| block.get(key).is_some_and(Value::is_string);
+    let complete = match block.get("type").and_then(Value::as_str) {
+        Some("text") => has("text"),
+        Some("image" | "audio") => has("data") && has("mimeType"),
+        Some("resource_link") => has("uri") && has("name"),
+        Some("resource") => block.get("resource").is_some_and(|resource| {
+            resource.get("uri").is_some_and(Value::is_string)
+                && (resource.get("text").is_some_and(Value::is_string)
+                    || resource.get("blob").is_some_and(Value::is_string))
+        }),
+        _ => return Err("a raw content block is of type text, image, audio, resource_link or resource".into()),
+    };
+    if complete { Ok(block) } else { Err("a raw content block lacks a member that its type needs".into()) }
+}
+
+fn resource_contents(contents: wit::ResourceContents) -> Result<mcp::ResourceContents, String> {
+    Ok(mcp::ResourceContents {
+        more: read_more(contents.more.as_ref(), &["uri", "mimeType", "text", "blob"])?,
+        uri: contents.uri,
+        mime_type: contents.mime_type,
+        body: match contents.body {
+            wit::Body::Text(text) => mcp::Body::Text(text),
+            wit::Body::Bytes(bytes) => mcp::Body::Bytes(bytes),
+        },
+    })
+}
+
+pub fn completion(completion: wit::Completion) -> mcp::Completion {
+    mcp::Completion { values: completion.values, total: completion.total, has_more: completion.has_more }
+}
+
+/// A plugin's own failure as a JSON-RPC error; none if it gave no code, since then what it means depends on the method.
+pub fn failure_error(failure: &wit::Failure) -> Option<RpcError> {
+    let code = failure.code?;
+    // The bands of JSON-RPC and MCP have fixed meanings; a plugin may use those of its own kind.
+    let allowed = matches!(code, -32602 | -32603 | -32002) || !(-32768..=-32000).contains(&code);
+    let error = RpcError::new(if allowed { code } else { -32603 }, clean(&failure.message));
+    match failure.data.as_deref().map(serde_json::from_str) {
+        Some(Ok(data)) => Some(error.with_data(data)),
+        _ => Some(error),
+    }
+}
