@@ -3,7 +3,6 @@
 use std::{
     os::unix::fs::{PermissionsExt, symlink},
     path::PathBuf,
-    process::Stdio,
     time::{Duration, Instant},
 };
 

@@ -217,7 +217,7 @@ async fn the_session_idle_longest_makes_room() {
     assert_eq!(ended.status(), 404);
     first.request("ping", json!({})).await.unwrap();
     third.request("ping", json!({})).await.unwrap();
-    assert!(server.log().contains("more than 2 sessions"), "{}", server.log());
+    server.wait_for_log("more than 2 sessions").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -303,6 +303,7 @@ async fn what_the_operator_narrows_counts_for_the_last_good_version_too() {
         folder.config(&format!("[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = \"\"\n{narrowed}\n"));
         pipe.wait_for_log("the config was read anew").await;
         pipe.wait_for_log("removed plugin=\"echo\"").await;
+        pipe.notification(CHANGED).await;
         let outcome = pipe.request("tools/call", json!({ "name": "version", "arguments": {} })).await;
         assert!(outcome.is_err(), "{what}: {outcome:?}");
     }

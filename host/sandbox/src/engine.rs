@@ -3,6 +3,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::Semaphore;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Linker};
 
@@ -130,6 +131,8 @@ fn tick(engines: &[wasmtime::EngineWeak]) {
 fn base_config() -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true).memory_reservation(SLOT_MEMORY_BYTES as u64);
+    // Images of initial memories are files in memory, for which a limit on file sizes counts too.
+    config.memory_init_cow(getrlimit(Resource::Fsize).current.is_none());
     config
 }
 

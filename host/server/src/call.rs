@@ -4,6 +4,8 @@
 //! its questions to the client and run it again from the start with all answers so far. Nothing is held while a person thinks: a
 //! modern client gets the questions as its answer, and a legacy one as requests, with no sandbox alive meanwhile.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use wharf_protocol::{
     Object, RpcError,
@@ -81,10 +83,19 @@ pub async fn tool(ctx: &Context, params: CallTool, retry: Retry) -> Result<Strin
         ToolOutcome::Done(result) => result.structured.as_ref().map_or(0, String::len),
         ToolOutcome::Text(_) | ToolOutcome::Ask(_) => 0,
     };
+    // One large result of a plugin at a time, from here until it is written.
+    let _turn = if structured_bytes > LARGE {
+        match tokio::time::timeout(limit, Arc::clone(&served.results).acquire_owned()).await {
+            Ok(turn) => turn.ok(),
+            Err(_) => return tool_failed(ctx, defect(served, "too many large results wait to be checked")),
+        }
+    } else {
+        None
+    };
     let result = match outcome {
         ToolOutcome::Text(text) => Ok(ToolResult { content: vec![mcp::Content::Text(text)], ..ToolResult::default() }),
-        ToolOutcome::Structured(json) => bridge::structured_result(&json),
-        ToolOutcome::Done(result) => bridge::tool_result(result),
+        ToolOutcome::Structured(json) => heavy(structured_bytes, || bridge::structured_result(&json)),
+        ToolOutcome::Done(result) => heavy(structured_bytes, || bridge::tool_result(result)),
         ToolOutcome::Ask(_) => Err("it asked too often".to_owned()),
     };
     let result = match result {
@@ -92,9 +103,17 @@ pub async fn tool(ctx: &Context, params: CallTool, retry: Retry) -> Result<Strin
         Err(problem) => Err(problem),
     };
     match result {
-        Ok(result) => Ok(ctx.encoder.tool_result(result)),
+        Ok(result) => Ok(heavy(structured_bytes, || ctx.encoder.tool_result(result))),
         Err(problem) => tool_failed(ctx, defect(served, &problem)),
     }
+}
+
+/// Larger results take milliseconds to read and write, and many times their size in memory.
+const LARGE: usize = 64 * 1024;
+
+/// Does what takes long for so many bytes without holding up the worker it runs on.
+fn heavy<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > LARGE { tokio::task::block_in_place(work) } else { work() }
 }
 
 fn tool_failed(ctx: &Context, failed: Failed) -> Result<String, RpcError> {

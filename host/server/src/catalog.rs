@@ -29,6 +29,8 @@ pub struct Served {
     pub offer: Arc<Offer>,
     /// Held while something is checked against a schema of the plugin for long.
     pub checks: Arc<Semaphore>,
+    /// Held while a large result of the plugin is worked on.
+    pub results: Arc<Semaphore>,
     /// Cancelled when access is taken away: the plugin is removed, or a grant narrowed. Not when it is replaced.
     pub revoked: CancellationToken,
 }

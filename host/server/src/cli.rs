@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
@@ -130,6 +131,8 @@ struct Call {
 const SIGXFSZ: i32 = 25;
 /// Lines of the log that wait for somebody to read them.
 const LOG_LINES: usize = 1024;
+/// How long the end of the process waits for them.
+const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Plugins may hold files open; the usual limit of 1,024 is for shells.
 fn raise_file_limit() {
@@ -153,7 +156,7 @@ impl Granted {
 
 /// Runs a command to its end.
 pub fn run(arguments: Arguments) -> ExitCode {
-    let _log = start_log(arguments.log_format, &arguments.command);
+    let log = start_log(arguments.log_format, &arguments.command);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -164,6 +167,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let ended = runtime.block_on(execute(arguments.command));
     // A thread that waits for stdin would keep the process alive.
     runtime.shutdown_background();
+    finish_log(log);
     match ended {
         Ok(code) => code,
         Err(error) => {
@@ -171,6 +175,17 @@ pub fn run(arguments: Arguments) -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Writes what is left of the log, if anybody reads it.
+fn finish_log(log: WorkerGuard) {
+    let (written, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        drop(log);
+        // Nobody waits any more if it took too long.
+        written.send(()).ok();
+    });
+    wait.recv_timeout(LOG_PATIENCE).ok();
 }
 
 async fn execute(command: Command) -> Result<ExitCode> {

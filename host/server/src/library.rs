@@ -335,6 +335,7 @@ impl Library {
             config: Arc::clone(&config),
             offer: Arc::new(offer),
             checks: Arc::new(Semaphore::new(1)),
+            results: Arc::new(Semaphore::new(1)),
             revoked,
         };
         self.served.insert(id.clone(), served);

@@ -51,6 +51,20 @@ pub fn hops(path: &Path) -> Vec<PathBuf> {
     seen
 }
 
+/// The symbolic links on the way to a path.
+pub fn links(path: &Path) -> Vec<PathBuf> {
+    let is_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+    let mut links: Vec<PathBuf> = hops(path)
+        .iter()
+        .flat_map(|hop| hop.ancestors())
+        .filter(|prefix| is_link(prefix))
+        .map(Path::to_path_buf)
+        .collect();
+    links.sort();
+    links.dedup();
+    links
+}
+
 /// The folders through which a path can be changed: all folders above it and above each link on its way.
 pub fn folders_leading_to(path: &Path) -> HashSet<FileId> {
     let mut folders = HashSet::new();

@@ -14,7 +14,7 @@ use wharf_sandbox::{Directory, Scope};
 use crate::{
     config::{Access, Config, PluginConfig},
     grants::{self, Lessened},
-    paths::{FileId, folders_leading_to, hops},
+    paths::{FileId, folders_leading_to, links},
     roots::{Ceilings, Now, OpenDirectory, OpenRoot},
 };
 
@@ -212,10 +212,9 @@ impl State {
             .collect();
         for dir in dirs() {
             // A link that a plugin could have made grants nothing.
-            let link = hops(&dir.host).into_iter().find(|hop| {
-                let place = hop.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
-                let made = place.is_some_and(|place| writable.iter().any(|folder| place.starts_with(folder)));
-                made && std::fs::symlink_metadata(hop).is_ok_and(|metadata| metadata.is_symlink())
+            let link = links(&dir.host).into_iter().find(|link| {
+                let place = link.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
+                place.is_some_and(|place| writable.iter().any(|folder| place.starts_with(folder)))
             });
             if let Some(link) = link {
                 tracing::warn!(

@@ -15,7 +15,10 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _, 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::Config, paths::hops};
+use crate::{
+    config::Config,
+    paths::{hops, links},
+};
 
 /// How long it must be quiet before a burst of events counts as over.
 const QUIET: Duration = Duration::from_millis(30);
@@ -102,10 +105,10 @@ impl Default for Watcher {
 }
 
 fn folders_of(config: &Config) -> HashSet<PathBuf> {
-    let paths = config.plugins.iter().map(|plugin| plugin.path.as_path()).chain(config.file.as_deref());
+    let within = config.plugin_dir.iter().map(|folder| folder.join("*"));
+    let paths = config.plugins.iter().map(|plugin| plugin.path.clone()).chain(config.file.clone()).chain(within);
     let mut folders: HashSet<PathBuf> = paths
-        .flat_map(hops)
-        .chain(config.plugin_dir.iter().flat_map(|folder| hops(&folder.join("*"))))
+        .flat_map(|path| hops(&path).into_iter().chain(links(&path)))
         .filter_map(|path| path.parent().map(existing))
         .collect();
     if let Some(folder) = &config.plugin_dir {

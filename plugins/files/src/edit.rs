@@ -45,7 +45,8 @@ fn by_lines(text: &str, old: &str, new: &str) -> Option<String> {
 /// A unified diff in a fence that its own text cannot close.
 pub fn difference(path: &str, before: &str, after: &str) -> String {
     let diff = TextDiff::from_lines(before, after);
-    let diff = diff.unified_diff().context_radius(3).header(&format!("{path} before"), &format!("{path} after")).to_string();
+    let diff =
+        diff.unified_diff().context_radius(3).header(&format!("{path} before"), &format!("{path} after")).to_string();
     let mut fence = "```".to_owned();
     while diff.contains(&fence) {
         fence.push('`');
@@ -65,7 +66,10 @@ mod tests {
     fn edits() {
         assert_eq!(edited("a b a", "a", "x").as_deref(), Some("x b a"));
         assert_eq!(edited("a\r\nb\r\n", "a\nb", "c").as_deref(), Some("c\r\n"));
-        assert_eq!(edited("  if x {\n    y\n  }\n", "if x {\n  y\n}", "if z {\n  y\n}").as_deref(), Some("  if z {\n    y\n  }\n"));
+        assert_eq!(
+            edited("  if x {\n    y\n  }\n", "if x {\n  y\n}", "if z {\n  y\n}").as_deref(),
+            Some("  if z {\n    y\n  }\n")
+        );
         assert_eq!(edited("a", "b", "c"), None);
         assert_eq!(edited("a", "", "c"), None);
     }

@@ -127,7 +127,9 @@ pub fn tree(root: &Path, folder: &Path, exclude: &GlobSet, count: &mut usize) ->
         }
         *count += 1;
         if *count > MAX_TREE {
-            return Err(Error::failed(format!("more than {MAX_TREE} entries; give a folder further down, or excludePatterns")));
+            return Err(Error::failed(format!(
+                "more than {MAX_TREE} entries; give a folder further down, or excludePatterns"
+            )));
         }
         let children = entry.is_directory.then(|| tree(root, &path, exclude, count)).transpose()?;
         let kind = if entry.is_directory { "directory" } else { "file" };

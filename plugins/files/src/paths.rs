@@ -40,7 +40,8 @@ fn normalize(path: &Path) -> PathBuf {
 
 /// Makes a folder and those above it, from the open folder downwards.
 pub fn create_all(path: &Path) -> Result<()> {
-    let base = host::directories().into_iter().map(|directory| directory.path).filter(|base| path.starts_with(base)).max();
+    let base =
+        host::directories().into_iter().map(|directory| directory.path).filter(|base| path.starts_with(base)).max();
     let base = PathBuf::from(base.unwrap_or_default());
     let mut current = base.clone();
     for component in path.strip_prefix(&base).unwrap_or(path).components() {

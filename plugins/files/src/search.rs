@@ -51,7 +51,8 @@ pub fn contents(root: &Path, args: &SearchContent) -> Result<String> {
     let mut lines = Vec::new();
     let mut look = |path: &Path| {
         let small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_FILE_BYTES);
-        let Some(text) = small.then(|| fs::read(path).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok()) else {
+        let Some(text) = small.then(|| fs::read(path).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())
+        else {
             return true;
         };
         for (number, line) in text.lines().enumerate().filter(|(_, line)| pattern.is_match(line)) {

@@ -8,7 +8,8 @@ use crate::paths::at_path;
 
 pub fn read(path: &Path) -> Result<String> {
     let bytes = fs::read(path).map_err(|error| at_path(path, error))?;
-    String::from_utf8(bytes).map_err(|_| Error::failed(format!("{}: not a text file; use read_media_file", path.display())))
+    String::from_utf8(bytes)
+        .map_err(|_| Error::failed(format!("{}: not a text file; use read_media_file", path.display())))
 }
 
 /// The lines that were asked for; the whole text if none were.

@@ -16,12 +16,14 @@ use crate::{
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let file = config::find(command.config.config.as_deref())?;
-    let mut config =
-        config::load(file.as_deref(), &command.granted.command_line(std::slice::from_ref(&command.plugin)))?;
+    let command_line = command.granted.command_line(&[]);
+    let mut config = config::load(file.as_deref(), &command_line)?;
     // If the config knows this very file, its grants and limits are the ones that count.
-    let named = config.plugins.pop();
     let configured = config.plugins.iter().find(|plugin| same_file(&plugin.path, &command.plugin)).cloned();
-    config.plugins = configured.or(named).into_iter().collect();
+    config.plugins = vec![match configured {
+        Some(configured) => configured,
+        None => Arc::new(config.on_command_line(&command.plugin, &command_line)?),
+    }];
     config.plugin_dir = None;
     let config = Arc::new(config);
     let (shelf, scopes, _library) = load_once(Arc::clone(&config)).await?;

@@ -165,7 +165,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         plugins.push(Arc::new(resolved));
     }
     for path in &command_line.plugins {
-        plugins.push(Arc::new(command_line_plugin(path, &limits, command_line)?));
+        plugins.push(Arc::new(on_command_line(path, &limits, command_line)?));
     }
     let mut ids: Vec<&str> = plugins.iter().map(|plugin| plugin.id.as_str()).collect();
     ids.sort_unstable();
@@ -197,6 +197,11 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
 }
 
 impl Config {
+    /// The config of a plugin named on the command line: the defaults, and what was allowed there.
+    pub fn on_command_line(&self, path: &Path, command_line: &CommandLine) -> Result<PluginConfig> {
+        on_command_line(path, &self.limits, command_line)
+    }
+
     /// The config of a plugin that was only dropped into the folder: the defaults and no grants.
     pub fn dropped_in(&self, id: &str, path: PathBuf) -> PluginConfig {
         PluginConfig {
@@ -214,7 +219,7 @@ impl Config {
     }
 }
 
-fn command_line_plugin(path: &Path, limits: &Limits, command_line: &CommandLine) -> Result<PluginConfig> {
+fn on_command_line(path: &Path, limits: &Limits, command_line: &CommandLine) -> Result<PluginConfig> {
     let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
     check_id(&id).with_context(|| path.display().to_string())?;
     Ok(PluginConfig {

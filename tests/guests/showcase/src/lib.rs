@@ -2,8 +2,8 @@
 //! several rounds, resources, templates, prompts and completions. What does not work is in the hostile guests.
 
 use wharf_sdk::{
-    Body, Completion, Completions, Failure, FormAnswer, Level, Question, ResourceContents, Role, Target, ToolResult, page,
-    prelude::*, prompts, resources,
+    Body, Completion, Completions, Failure, FormAnswer, Level, Question, ResourceContents, Role, Target, ToolResult,
+    page, prelude::*, prompts, resources,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -83,7 +83,9 @@ impl Showcase {
     #[tool(destructive)]
     fn purge(call: &Call) -> Result<String> {
         match call.ask("sure", form::<Sure>("Delete 14 notes?"))? {
-            FormAnswer::Accepted(Sure { really: true, reason }) => Ok(format!("deleted: {}", reason.unwrap_or_default())),
+            FormAnswer::Accepted(Sure { really: true, reason }) => {
+                Ok(format!("deleted: {}", reason.unwrap_or_default()))
+            }
             FormAnswer::Accepted(_) => Ok("kept".into()),
             FormAnswer::Declined => Ok("declined".into()),
             FormAnswer::Cancelled => Ok("cancelled".into()),
@@ -231,9 +233,16 @@ impl Completions for Showcase {
         let values: Vec<String> = match (&target, argument.as_str()) {
             (Target::Prompt(name), "language") if name == "review" => {
                 let other = others.iter().map(|(key, value)| format!("{key}={value}"));
-                ["python", "perl", "rust"].into_iter().map(str::to_owned).filter(|one| one.starts_with(&value)).chain(other).collect()
+                ["python", "perl", "rust"]
+                    .into_iter()
+                    .map(str::to_owned)
+                    .filter(|one| one.starts_with(&value))
+                    .chain(other)
+                    .collect()
             }
-            (Target::Template(template), "id") if template == "show:///items/{id}" => (0..150).map(|n| n.to_string()).collect(),
+            (Target::Template(template), "id") if template == "show:///items/{id}" => {
+                (0..150).map(|n| n.to_string()).collect()
+            }
             _ => vec![],
         };
         Ok(Completion { total: u32::try_from(values.len()).ok(), values, has_more: false })
