@@ -190,14 +190,14 @@ async fn what_a_plugin_knows_of_a_call_is_true() {
     for revision in LEGACY {
         let mut pipe = legacy(&folder, revision).await;
         let about = pipe.call("about", json!({})).await;
-        let about: serde_json::Value = serde_json::from_str(&text(&about)).unwrap();
+        let about: serde_json::Value = serde_json::from_str(text(&about)).unwrap();
         assert_eq!(about["revision"], *revision);
         pipe.close().await;
     }
     let mut pipe = Pipe::start(&folder, &["run"]);
     let params = json!({ "name": "about", "_meta": { "com.example/trace": "x" } });
     let about = pipe.modern("tools/call", params, json!({ "roots": {} })).await.unwrap();
-    let about: serde_json::Value = serde_json::from_str(&text(&about)).unwrap();
+    let about: serde_json::Value = serde_json::from_str(text(&about)).unwrap();
     assert_eq!(about["revision"], MODERN);
     assert_eq!(about["capabilities"], json!({ "roots": {} }));
     assert_eq!(about["meta"]["com.example/trace"], "x");
