@@ -175,3 +175,26 @@ async fn open_files_of_one_plugin_leave_some_for_others() {
         pipe.cancel(id).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_that_hold_every_place_leave_one_for_others() {
+    let folder = Folder::new();
+    let mut config = format!("[plugins.echo]\npath = {:?}\nprefix = \"by_\"\n", plugin("echo"));
+    for id in ["a", "b", "c", "d"] {
+        config.push_str(&format!("[plugins.{id}]\npath = {:?}\n", plugin("hostile")));
+    }
+    folder.config(&config);
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let mut ids = Vec::new();
+    for id in ["a", "b", "c", "d"] {
+        ids.extend(begin(&mut pipe, 16, &format!("{id}_sleep"), json!({ "ms": 25_000 })).await);
+    }
+    let began = Instant::now();
+    let (mut calls, _) = measure(&mut pipe, 50).await;
+    println!("echo beside 64 sleeping calls: p50 {:?}, max {:?}", calls.at(0.5), calls.at(1.0));
+    assert!(began.elapsed() < Duration::from_secs(10), "an echo waits for sleepers of other plugins");
+    for id in &ids {
+        pipe.cancel(id).await;
+    }
+}

@@ -3,11 +3,12 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use wasmtime::{Store, Trap, UpdateDeadline, component::Instance};
 use wasmtime_wasi::I32Exit;
 
@@ -153,17 +154,48 @@ impl Plugin {
         Report { result, denials: traces.denials(), printed: traces.printed.text(), took: started.elapsed() }
     }
 
+    /// A place to run in. A plugin's first call may have one that is kept for such.
+    async fn slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        let sandbox = &self.0.code.0.sandbox;
+        let slot = Arc::clone(&sandbox.slots).acquire_owned();
+        if self.0.running.load(Ordering::Relaxed) > 1 {
+            return slot.await;
+        }
+        tokio::select! {
+            biased;
+            slot = slot => slot,
+            slot = Arc::clone(&sandbox.first_slots).acquire_owned() => slot,
+        }
+    }
+
     /// The call itself, from admission to outcome. Owns all it needs, so that it can move to another thread.
     async fn run(self, operation: Operation, state: State, overran: Arc<AtomicBool>) -> Result<Outcome, CallError> {
         let code = &self.0.code.0;
         // Never closed, so waiting ends with a permit or with the deadline. The store is dropped before them.
         let _turn = Arc::clone(&self.0.admission).acquire_owned().await;
-        let _slot = Arc::clone(&code.sandbox.slots).acquire_owned().await;
+        let _running = Running::new(&self.0.running);
+        let _slot = self.slot().await;
         let mut store = new_store(&self, state, overran);
         let instance = code.pre.instantiate_async(&mut store).await.map_err(|error| call_error(&error))?;
         let outcome = perform(code, &mut store, &instance, operation).await?;
         let limit = self.0.spec.limits.output_bytes;
         if outcome_bytes(&outcome) > limit { Err(CallError::Output(limit)) } else { Ok(outcome) }
+    }
+}
+
+/// Counts a call among those of its plugin.
+struct Running<'a>(&'a AtomicUsize);
+
+impl<'a> Running<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -18,6 +18,9 @@ use crate::{
 /// How often running guests are interrupted to let others run, and so the longest a guest holds an I/O worker.
 pub(crate) const TICK: Duration = Duration::from_millis(5);
 
+/// How many plugins get a first call through when all other slots are taken.
+const FIRST_SLOTS: usize = 16;
+
 // What a slot holds. Rust guests need 3 core instances and 2 tables, JavaScript 4 and 2 (7,722 elements), Python 14 and 2.
 const CORE_INSTANCES_PER_SLOT: u32 = 32;
 const TABLES_PER_SLOT: u32 = 4;
@@ -54,6 +57,8 @@ pub struct Sandbox {
     pub(crate) on_demand: Floor,
     pub(crate) cache: Option<Cache>,
     pub(crate) slots: Arc<Semaphore>,
+    /// Slots beside those, for a plugin that has no call running: others that hold all they may do not keep it waiting.
+    pub(crate) first_slots: Arc<Semaphore>,
     pub(crate) total_memory: TotalMemory,
     pub(crate) handles: Handles,
     pub(crate) runtime: GuestRuntime,
@@ -67,7 +72,7 @@ impl Sandbox {
         let slots = config.total_concurrency.max(1);
         let base = base_config();
         let mut pooled = base.clone();
-        pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
+        pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots + FIRST_SLOTS)));
         let pooled = match Engine::new(&pooled) {
             Ok(engine) => Some(Floor::new(engine).map_err(failed)?),
             Err(error) => {
@@ -97,6 +102,7 @@ impl Sandbox {
             on_demand,
             cache,
             slots: Arc::new(Semaphore::new(slots)),
+            first_slots: Arc::new(Semaphore::new(FIRST_SLOTS)),
             total_memory: TotalMemory::new(config.total_memory_bytes),
             handles: Handles::new(),
             runtime: GuestRuntime::new().map_err(|error| EngineError(error.to_string()))?,

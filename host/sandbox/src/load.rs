@@ -1,6 +1,6 @@
 //! From bytes to something callable: checks, compiles, links, and finds what the component exports.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicUsize};
 
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
@@ -92,6 +92,7 @@ pub(crate) struct PluginInner {
     pub(crate) code: Code,
     pub(crate) spec: PluginSpec,
     pub(crate) admission: Arc<Semaphore>,
+    pub(crate) running: AtomicUsize,
     pub(crate) turns: Turns,
 }
 
@@ -200,7 +201,7 @@ impl Plugin {
     pub fn new(code: Code, spec: PluginSpec) -> Self {
         let admission = Arc::new(Semaphore::new(spec.limits.concurrency.max(1)));
         let turns = code.0.sandbox.runtime.turns();
-        Self(Arc::new(PluginInner { code, spec, admission, turns }))
+        Self(Arc::new(PluginInner { code, spec, admission, running: AtomicUsize::new(0), turns }))
     }
 
     pub fn id(&self) -> &str {
