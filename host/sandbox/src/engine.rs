@@ -7,13 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use tokio::sync::Semaphore;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Linker};
 
-use crate::{
-    cache::Cache,
-    handles::Handles,
-    limits::TotalMemory,
-    runtime::GuestRuntime,
-    store::{State, link},
-};
+use crate::{cache::Cache, handles::Handles, limits::TotalMemory, linker::link, runtime::GuestRuntime, store::State};
 
 /// How often running guests are interrupted to let others run, and so the longest a guest holds an I/O worker.
 pub(crate) const TICK: Duration = Duration::from_millis(5);

@@ -14,6 +14,7 @@ mod engine;
 mod files;
 mod handles;
 mod limits;
+mod linker;
 mod load;
 mod output;
 mod runtime;

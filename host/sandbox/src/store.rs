@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wasmtime::component::HasSelf;
-use wasmtime::component::{Linker, Resource, ResourceTable};
+use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::{
     WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView, filesystem::Descriptor, p2::bindings::filesystem::preopens,
 };
@@ -113,18 +112,6 @@ impl Drop for State {
     fn drop(&mut self) {
         *self.traces.refused.lock().unwrap_or_else(PoisonError::into_inner) = self.budget.refused();
     }
-}
-
-/// Links WASI 0.2, HTTP and the contract. Everything is there; what is not granted refuses when it is used, because
-/// some language runtimes import everything whether their author uses it or not.
-pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    wasmtime_wasi::p2::add_to_linker_async(linker)?;
-    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
-    linker.allow_shadowing(true);
-    preopens::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
-    crate::files::link(linker)?;
-    linker.allow_shadowing(false);
-    host::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }
 
 impl WasiView for State {

@@ -25,6 +25,7 @@ pub mod grants;
 pub mod hub;
 pub mod in_flight;
 pub mod library;
+pub mod loader;
 pub mod outlet;
 pub mod paths;
 pub mod roots;

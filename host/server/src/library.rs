@@ -7,17 +7,18 @@ use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::{Code, Listing, LoadError, Operation, Outcome, Plugin, PluginSpec, Sandbox, Silence, model::Kind};
+use wharf_sandbox::{Listing, LoadError, Operation, Outcome, Plugin, PluginSpec, Sandbox, Silence, model::Kind};
 
 use crate::{
     bridge::{self, Offer},
     catalog::{Catalog, Generations, Served},
     config::{self, Config, Grants, Origin, PluginConfig},
+    loader::{Loader, Problem},
     paths::FileId,
     scope::Scopes,
     shelf::{Change, FIRST_LOAD, Shelf, Status},
@@ -28,10 +29,9 @@ use crate::{
 const ANNOUNCEMENT_GAP: Duration = Duration::from_millis(250);
 
 pub struct Library {
-    sandbox: Arc<Sandbox>,
+    loader: Loader,
     scopes: Arc<Scopes>,
     config: Arc<Config>,
-    files: HashMap<PathBuf, Read>,
     served: BTreeMap<String, Served>,
     /// What each served plugin last listed, to publish it anew when only its config changes.
     listings: HashMap<String, Listing>,
@@ -43,35 +43,12 @@ pub struct Library {
     later: mpsc::Sender<Change>,
     status: Arc<Mutex<BTreeMap<String, Status>>>,
     failures: tokio::sync::broadcast::Sender<Arc<str>>,
-    /// Says on stderr what takes long, where somebody is watching.
-    progress: fn(&str),
-}
-
-/// What is known of a file: enough to see that it changed, and what came of it.
-#[derive(Clone)]
-struct Read {
-    stamp: Stamp,
-    code: Result<Code, Problem>,
 }
 
 /// When a plugin's list may be asked for again, and whether that is already arranged.
 struct Announced {
     next: Instant,
     scheduled: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
-    id: FileId,
-    length: u64,
-    modified: Option<SystemTime>,
-    changed: (i64, i64),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Problem {
-    stage: &'static str,
-    text: String,
 }
 
 impl Library {
@@ -89,10 +66,9 @@ impl Library {
             failures: failures.clone(),
         };
         let library = Self {
-            sandbox,
+            loader: Loader::new(sandbox, progress),
             scopes,
             config,
-            files: HashMap::new(),
             served: BTreeMap::new(),
             listings: HashMap::new(),
             generations: Generations::default(),
@@ -103,7 +79,6 @@ impl Library {
             later,
             status,
             failures,
-            progress,
         };
         (library, shelf)
     }
@@ -215,13 +190,13 @@ impl Library {
         let other = |id: &str| id == "plugin_dir" || (id.contains('/') && Path::new(id).exists());
         status.retain(|id, _| other(id) || wanted.iter().any(|plugin| plugin.id == *id));
         drop(status);
-        self.files.retain(|path, _| wanted.iter().any(|plugin| plugin.path == *path));
+        self.loader.forget_all_but(|path| wanted.iter().any(|plugin| plugin.path == path));
         !gone.is_empty()
     }
 
     /// Loads one plugin if it or its config changed. True if something new is served.
     async fn bring(&mut self, config: Arc<PluginConfig>) -> bool {
-        let code = match self.code(&config).await {
+        let code = match self.loader.code(&config).await {
             Ok(code) => code,
             Err(problem) => {
                 self.failed(&config, &problem);
@@ -245,59 +220,6 @@ impl Library {
                 self.follow(&config)
             }
         }
-    }
-
-    /// The code in a file, compiled if the file is not the one that was read last.
-    async fn code(&mut self, config: &PluginConfig) -> Result<Code, Problem> {
-        let problem = |stage, text: String| Problem { stage, text };
-        config::check_trusted_file(&config.path, "plugin").map_err(|error| problem("read", format!("{error:#}")))?;
-        let path = config.path.clone();
-        let unreadable = |error: std::io::Error| problem("read", format!("{}: {error}", config.path.display()));
-        let stamp = Stamp::of(&path).map_err(unreadable)?;
-        let known = self.files.get(&path).filter(|read| read.stamp == stamp);
-        let code = match known {
-            Some(read) => read.code.clone(),
-            None => {
-                let code = self.compile(&config.id, path.clone(), stamp.length).await;
-                // Stamped as before it was read: if it changed meanwhile, it will be read again.
-                self.files.insert(path, Read { stamp, code: code.clone() });
-                code
-            }
-        }?;
-        match &config.sha256 {
-            Some(expected) if expected != code.digest() => Err(problem(
-                "verify",
-                format!(
-                    "the file's SHA-256 is {}, not the one in the config; if you trust the file, put it there",
-                    code.digest_hex()
-                ),
-            )),
-            _ => Ok(code),
-        }
-    }
-
-    async fn compile(&self, id: &str, path: PathBuf, length: u64) -> Result<Code, Problem> {
-        let load = |error: LoadError| Problem { stage: "load", text: error.to_string() };
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        if length > wharf_sandbox::MAX_COMPONENT_BYTES {
-            return Err(load(LoadError::TooLarge(length)));
-        }
-        let _turn = self.sandbox.compile_turn().await;
-        let sandbox = Arc::clone(&self.sandbox);
-        let work = tokio::task::spawn_blocking(move || {
-            let bytes = std::fs::read(&path)
-                .map_err(|error| Problem { stage: "read", text: format!("{}: {error}", path.display()) })?;
-            sandbox.compile(&bytes).map_err(load)
-        });
-        let mut work = std::pin::pin!(work);
-        let joined = match tokio::time::timeout(Duration::from_millis(300), &mut work).await {
-            Ok(joined) => joined,
-            Err(_) => {
-                (self.progress)(&format!("compiling {id} …"));
-                work.await
-            }
-        };
-        joined.unwrap_or_else(|_| Err(Problem { stage: "load", text: "the compiler failed on this component".into() }))
     }
 
     /// Has the plugin say what it offers, and checks it.
@@ -495,19 +417,6 @@ impl Library {
             None => status.remove(id),
         };
         old != new
-    }
-}
-
-impl Stamp {
-    fn of(path: &Path) -> std::io::Result<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = std::fs::metadata(path)?;
-        Ok(Self {
-            id: FileId::of(&metadata),
-            length: metadata.len(),
-            modified: metadata.modified().ok(),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        })
     }
 }
 

@@ -11,6 +11,7 @@ use wharf_protocol::{
 
 use crate::{context::Context, router};
 
+pub mod endpoint;
 pub mod guard;
 pub mod http;
 pub mod reply;

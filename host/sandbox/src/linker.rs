@@ -1,0 +1,18 @@
+//! What every component is linked with.
+
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime_wasi::p2::bindings::filesystem::preopens;
+
+use crate::{bindings::host, files, store::State};
+
+/// Links WASI 0.2, HTTP and the contract. Everything is there; what is not granted refuses when it is used, because
+/// some language runtimes import everything whether their author uses it or not.
+pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
+    linker.allow_shadowing(true);
+    preopens::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    files::link(linker)?;
+    linker.allow_shadowing(false);
+    host::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+}
