@@ -15,6 +15,7 @@ use wharf_sandbox::{Sandbox, SandboxConfig};
 use crate::{
     config::{self, CommandLine, Config},
     library::Library,
+    paths::Stamp,
     scope::Scopes,
     server::Server,
     shelf::Shelf,
@@ -66,6 +67,7 @@ impl App {
         // Before anything is announced, so that there is no moment in which they would end the process at once.
         let terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
         let interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
+        let stamp = file.as_deref().and_then(|file| Stamp::of(file).ok());
         let config = Arc::new(config::load(file.as_deref(), &command_line)?);
         let (library, shelf, scopes) = library(&config, home_ceiling, progress)?;
         let stop = CancellationToken::new();
@@ -103,7 +105,7 @@ impl App {
                 None
             }
         };
-        tokio::spawn(watcher::run(config, changes, hangup, reload, stop));
+        tokio::spawn(watcher::run(config, stamp, changes, hangup, reload, stop));
         Ok(Self { server, library, terminate, interrupt })
     }
 

@@ -4,14 +4,14 @@ use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use wharf_sandbox::{Code, LoadError, Sandbox};
 
 use crate::{
     config::{self, PluginConfig},
-    paths::FileId,
+    paths::Stamp,
 };
 
 /// What takes longer than this is said.
@@ -29,14 +29,6 @@ pub struct Loader {
 struct Read {
     stamp: Stamp,
     code: Result<Code, Problem>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
-    id: FileId,
-    length: u64,
-    modified: Option<SystemTime>,
-    changed: (i64, i64),
 }
 
 /// Why a plugin does not load: at which stage, and in words.
@@ -107,18 +99,5 @@ impl Loader {
             }
         };
         joined.unwrap_or_else(|_| Err(Problem { stage: "load", text: "the compiler failed on this component".into() }))
-    }
-}
-
-impl Stamp {
-    fn of(path: &Path) -> std::io::Result<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = std::fs::metadata(path)?;
-        Ok(Self {
-            id: FileId::of(&metadata),
-            length: metadata.len(),
-            modified: metadata.modified().ok(),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        })
     }
 }

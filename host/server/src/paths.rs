@@ -6,6 +6,7 @@ use std::{
     collections::HashSet,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 /// More links than this on the way to one file lead nowhere good.
@@ -26,6 +27,27 @@ impl FileId {
     /// Of what a path leads to, links followed.
     pub fn at(path: &Path) -> Option<Self> {
         std::fs::metadata(path).ok().map(|metadata| Self::of(&metadata))
+    }
+}
+
+/// Enough of a file's state to see that it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    id: FileId,
+    pub length: u64,
+    modified: Option<SystemTime>,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub fn of(path: &Path) -> std::io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        Ok(Self {
+            id: FileId::of(&metadata),
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::Config,
-    paths::{hops, links},
+    paths::{Stamp, hops, links},
 };
 
 /// How long it must be quiet before a burst of events counts as over.
@@ -123,10 +123,12 @@ fn existing(folder: &Path) -> PathBuf {
     folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_path_buf()
 }
 
-/// Follows files and the config for as long as wharf runs. `reload`: reads the config anew; none if that fails, which
+/// Follows files and the config for as long as wharf runs. `stamp`: the config file's state from before it was read.
+/// `reload`: reads the config anew; none if that fails, which
 /// it has said itself by then.
 pub async fn run(
     mut config: Arc<Config>,
+    mut stamp: Option<Stamp>,
     changes: mpsc::Sender<crate::shelf::Change>,
     mut hangup: mpsc::Receiver<()>,
     reload: impl Fn() -> Option<Arc<Config>>,
@@ -135,18 +137,21 @@ pub async fn run(
     use crate::shelf::Change;
     let mut watcher = Watcher::new();
     watcher.follow(&config);
-    // What changed while nobody watched yet.
-    let mut stamp = config.file.as_deref().and_then(stamp_of);
+    // What changed while nobody watched yet is looked at first.
+    let mut unseen = true;
     loop {
         let hung_up = tokio::select! {
+            biased;
             () = stop.cancelled() => return,
+            () = std::future::ready(()), if unseen => false,
             () = watcher.changed() => false,
             signal = hangup.recv() => match signal {
                 Some(()) => true,
                 None => std::future::pending().await,
             },
         };
-        let now = config.file.as_deref().and_then(stamp_of);
+        unseen = false;
+        let now = config.file.as_deref().and_then(|file| Stamp::of(file).ok());
         if (now != stamp || hung_up)
             && let Some(new) = reload()
         {
@@ -160,11 +165,4 @@ pub async fn run(
         stamp = now;
         watcher.follow(&config);
     }
-}
-
-/// Enough of the config file's state to see that it changed.
-fn stamp_of(path: &Path) -> Option<(crate::paths::FileId, u64, std::time::SystemTime, i64)> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = std::fs::metadata(path).ok()?;
-    Some((crate::paths::FileId::of(&metadata), metadata.len(), metadata.modified().ok()?, metadata.ctime_nsec()))
 }
