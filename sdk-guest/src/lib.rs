@@ -25,6 +25,39 @@
 //!
 //! Build with `cargo build --target wasm32-wasip2 --release` as a `cdylib`.
 //!
+//! Options on a function say the rest: [`tools`] lists them. This one may run as a task, in the background, only for clients that
+//! can show a form, and takes arguments by a schema written by hand:
+//!
+//! ```no_run
+//! use wharf_sdk::{FormAnswer, prelude::*, serde_json::Value};
+//!
+//! const SCHEMA: &str = r#"{"type":"object","properties":{"older_than":{"type":"string","format":"date"}}}"#;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Sure {
+//!     really: bool,
+//! }
+//!
+//! struct Cleaner;
+//!
+//! #[tools]
+//! impl Cleaner {
+//!     /// Removes old notes.
+//!     #[tool(task = "optional", needs = "form", schema = SCHEMA)]
+//!     fn clean_up(call: &Call, args: Value) -> Result<String> {
+//!         let Some(date) = args.get("older_than").and_then(Value::as_str) else {
+//!             let data = Some(wharf_sdk::serde_json::json!({ "missing": "older_than" }));
+//!             return Err(Error::Protocol { code: -32602, message: "no date".into(), data });
+//!         };
+//!         match call.ask("sure", form::<Sure>(format!("Remove all notes before {date}?")))? {
+//!             FormAnswer::Accepted(Sure { really: true }) => Ok("removed".into()),
+//!             _ => Ok("kept".into()),
+//!         }
+//!     }
+//! }
+//! # fn main() {}
+//! ```
+//!
 //! What the attributes expand to is a plain implementation of the traits [`Tools`], [`Resources`], [`Prompts`] and
 //! [`Completions`] and one line that exports it. A plugin whose list varies implements the trait itself and writes that
 //! line: `wharf_sdk::bindings::tools::export_tools!(Hello with_types_in wharf_sdk::bindings::tools);`

@@ -3,30 +3,20 @@
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Abilities, Call, Context, Error, Failure, IntoPrompt, IntoRead, IntoTool, PromptOutcome, ReadOutcome, TaskSupport,
-    Tool, ToolDetails, ToolOutcome,
+    Call, Context, Error, Failure, IntoPrompt, IntoRead, IntoTool, PromptOutcome, ReadOutcome, TaskSupport, Tool,
+    ToolDetails, ToolOutcome,
 };
 pub use crate::{Hints, PromptArgument, schema::no_arguments_schema};
 
-/// A descriptor with the hints, title and output schema its function gave.
-pub fn tool(
-    name: &str,
-    description: &str,
-    title: Option<&str>,
-    input_schema: String,
-    output_schema: Option<String>,
-    hints: Option<Hints>,
-) -> Tool {
-    let plain = title.is_none() && output_schema.is_none() && hints.is_none();
-    let details = (!plain).then(|| ToolDetails {
-        title: title.map(ToOwned::to_owned),
-        output_schema,
-        hints,
-        needs: Abilities::empty(),
-        task: TaskSupport::Forbidden,
-        ask_before_task: false,
-        more: None,
-    });
+/// A descriptor, without details if its function gave none: most tools have none, and every list carries them.
+pub fn tool(name: &str, description: &str, input_schema: String, details: ToolDetails) -> Tool {
+    let plain = details.title.is_none()
+        && details.output_schema.is_none()
+        && details.hints.is_none()
+        && details.needs.is_empty()
+        && details.task == TaskSupport::Forbidden
+        && details.more.is_none();
+    let details = (!plain).then_some(details);
     Tool { name: name.to_owned(), description: description.to_owned(), input_schema, details }
 }
 

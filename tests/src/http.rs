@@ -1,6 +1,6 @@
 //! wharf on a socket, and an HTTP/1.1 client that can also send what no client should.
 //!
-//! One connection per request. Every JSON body and every event is checked against the schema of its revision.
+//! One connection per request; its answer is an `Exchange`.
 
 use std::{
     collections::VecDeque,
@@ -10,14 +10,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    process::Child,
-    time::timeout,
-};
+use tokio::{io::AsyncWriteExt, net::TcpStream, process::Child, time::timeout};
 
-use crate::{Folder, MODERN, PATIENCE, log::Log, modern_params, pipe, schema};
+use crate::{Exchange, Folder, MODERN, PATIENCE, log::Log, modern_params, pipe, schema};
 
 /// `wharf serve` on a port of its own choosing.
 pub struct Server {
@@ -59,15 +54,7 @@ impl Server {
         let mut stream = timeout(PATIENCE, TcpStream::connect(self.address)).await.expect("no connection").unwrap();
         // A server that has said no already may have stopped reading.
         let _ = timeout(PATIENCE, stream.write_all(bytes)).await.expect("wharf does not read");
-        Exchange {
-            stream,
-            buffer: Vec::new(),
-            head: None,
-            events: VecDeque::new(),
-            partial: String::new(),
-            asked: None,
-            ended: false,
-        }
+        Exchange::of(stream)
     }
 
     /// Sends a request with exactly these headers, and `Host` and the length of the body if they are not among them.
@@ -101,6 +88,14 @@ impl Server {
         let revision = if claims { MODERN } else { "2025-11-25" };
         exchange.asked = Some((body["method"].as_str().unwrap_or_default().to_owned(), revision.to_owned()));
         exchange
+    }
+
+    /// POSTs what is answered at once in JSON: status, error code (0: a result) and the answer, which echoes the id.
+    pub async fn probe(&self, headers: &[(&str, &str)], body: &Value) -> (u16, i64, Value) {
+        let mut exchange = self.post(headers, body).await;
+        let answer = exchange.json().await;
+        assert_eq!(answer["id"], body["id"], "{headers:?} {body}: {answer}");
+        (exchange.status(), answer["error"]["code"].as_i64().unwrap_or(0), answer)
     }
 
     /// Sends a modern request with the headers that belong to it.
@@ -149,9 +144,14 @@ impl Server {
     }
 
     /// Sends SIGTERM and waits for the end.
-    pub async fn terminate(mut self) -> (ExitStatus, Duration, String) {
-        let started = Instant::now();
+    pub async fn terminate(self) -> (ExitStatus, Duration, String) {
         pipe::signal(self.pid(), rustix::process::Signal::TERM);
+        self.terminated().await
+    }
+
+    /// Waits for the end: how it ended, after how long, and its log.
+    pub async fn terminated(mut self) -> (ExitStatus, Duration, String) {
+        let started = Instant::now();
         let status = timeout(PATIENCE, self.child.wait()).await.expect("wharf does not end").unwrap();
         (status, started.elapsed(), self.log.whole().await)
     }
@@ -167,6 +167,9 @@ pub fn modern_headers(body: &Value) -> Vec<(&'static str, String)> {
     match body["method"].as_str() {
         Some("tools/call" | "prompts/get") => headers.push(("Mcp-Name", text(&body["params"]["name"]))),
         Some("resources/read") => headers.push(("Mcp-Name", text(&body["params"]["uri"]))),
+        Some("tasks/get" | "tasks/update" | "tasks/cancel") => {
+            headers.push(("Mcp-Name", text(&body["params"]["taskId"])));
+        }
         _ => {}
     }
     headers
@@ -245,212 +248,17 @@ impl Session<'_> {
         exchange
     }
 
+    /// Takes up a stream behind one of its events; `method` is that of the request whose answer may come on it.
+    pub async fn resume(&self, event_id: &str, method: &str) -> Exchange {
+        let headers =
+            [("Accept", "text/event-stream"), ("Mcp-Session-Id", self.id.as_str()), ("Last-Event-ID", event_id)];
+        let mut exchange = self.server.send("GET", "/mcp", &headers, b"").await;
+        exchange.asked = Some((method.to_owned(), self.revision.clone()));
+        exchange
+    }
+
     /// Ends the session.
     pub async fn delete(&self) -> Exchange {
         self.server.send("DELETE", "/mcp", &[("Mcp-Session-Id", self.id.as_str())], b"").await
-    }
-}
-
-struct Head {
-    status: u16,
-    headers: Vec<(String, String)>,
-    /// The length of the body, if it is given and not in chunks.
-    length: Option<usize>,
-    chunked: bool,
-}
-
-/// One request and the response to it, which may go on for long. Dropping it closes the connection.
-pub struct Exchange {
-    stream: TcpStream,
-    /// Bytes that are not read yet: before the head is there, of it; then the body, still in chunks.
-    buffer: Vec<u8>,
-    head: Option<Head>,
-    events: VecDeque<Value>,
-    /// The beginning of an event whose end has not come yet.
-    partial: String,
-    asked: Option<(String, String)>,
-    ended: bool,
-}
-
-impl Exchange {
-    /// Reads more bytes. False at the end of the connection.
-    async fn fill(&mut self) -> bool {
-        let mut bytes = [0; 16 * 1024];
-        let read = timeout(PATIENCE, self.stream.read(&mut bytes)).await.expect("no bytes in time");
-        // A connection that was cut is over as well.
-        let read = read.unwrap_or(0);
-        self.buffer.extend_from_slice(&bytes[..read]);
-        read > 0
-    }
-
-    /// Sends nothing more, and reads all there is until the connection ends.
-    pub async fn drain(mut self) -> Vec<u8> {
-        // The other side may have closed already.
-        let _ = self.stream.shutdown().await;
-        while self.fill().await {}
-        self.buffer
-    }
-
-    /// Reads status and headers; false if the connection ends before.
-    pub async fn read_head(&mut self) -> bool {
-        let end = loop {
-            if let Some(at) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
-                break at;
-            }
-            if !self.fill().await {
-                return false;
-            }
-        };
-        let text = String::from_utf8(self.buffer.drain(..end + 4).collect()).expect("headers are text");
-        let mut lines = text.split("\r\n");
-        let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|code| code.parse().ok());
-        let headers: Vec<(String, String)> = lines
-            .filter_map(|line| line.split_once(':'))
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
-            .collect();
-        let find = |name: &str| headers.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str());
-        let length = find("content-length").map(|length| length.parse().unwrap());
-        let chunked = find("transfer-encoding").is_some_and(|encoding| encoding.eq_ignore_ascii_case("chunked"));
-        self.head = Some(Head { status: status.expect("a status"), headers, length, chunked });
-        true
-    }
-
-    fn head(&self) -> &Head {
-        self.head.as_ref().expect("wharf closed the connection without an answer")
-    }
-
-    pub fn status(&self) -> u16 {
-        self.head().status
-    }
-
-    /// Whether there was an answer at all.
-    pub fn answered(&self) -> bool {
-        self.head.is_some()
-    }
-
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.head().headers.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
-    }
-
-    pub fn is_stream(&self) -> bool {
-        self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
-    }
-
-    /// Takes the next piece of the body; `None` at its end.
-    async fn piece(&mut self) -> Option<Vec<u8>> {
-        let (length, chunked) = (self.head().length, self.head().chunked);
-        if chunked {
-            let line_end = loop {
-                if let Some(at) = self.buffer.windows(2).position(|window| window == b"\r\n") {
-                    break at;
-                }
-                if !self.fill().await {
-                    return None;
-                }
-            };
-            let size = std::str::from_utf8(&self.buffer[..line_end]).unwrap();
-            let size = usize::from_str_radix(size.split(';').next().unwrap().trim(), 16).unwrap();
-            while self.buffer.len() < line_end + 2 + size + 2 {
-                if !self.fill().await {
-                    return None;
-                }
-            }
-            let piece = self.buffer[line_end + 2..line_end + 2 + size].to_vec();
-            self.buffer.drain(..line_end + 2 + size + 2);
-            return (size > 0).then_some(piece);
-        }
-        if self.ended {
-            return None;
-        }
-        self.ended = true;
-        while length.is_none_or(|length| self.buffer.len() < length) {
-            if !self.fill().await {
-                break;
-            }
-        }
-        Some(std::mem::take(&mut self.buffer))
-    }
-
-    /// The whole body.
-    pub async fn text(&mut self) -> String {
-        let mut body = Vec::new();
-        while let Some(piece) = self.piece().await {
-            body.extend(piece);
-        }
-        String::from_utf8(body).expect("the body is UTF-8")
-    }
-
-    fn check(&self, message: &Value) {
-        let (method, revision) = self.asked.as_ref().map_or((None, "2025-11-25"), |(method, revision)| {
-            ((!method.is_empty()).then_some(method.as_str()), revision.as_str())
-        });
-        match (message.get("method").is_some(), message.get("id").is_some()) {
-            (true, true) => schema::check_request(revision, message),
-            (true, false) => schema::check_notification(revision, message),
-            // Which revision a handshake settles on is in its result.
-            (false, _) if method == Some("initialize") => {
-                let negotiated = message["result"]["protocolVersion"].as_str().unwrap_or(revision);
-                schema::check_response(negotiated, method, message);
-            }
-            (false, _) => schema::check_response(revision, method, message),
-        }
-    }
-
-    /// The JSON body, checked.
-    pub async fn json(&mut self) -> Value {
-        assert_eq!(self.header("content-type"), Some("application/json"));
-        let text = self.text().await;
-        let message = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        self.check(&message);
-        message
-    }
-
-    /// The next event of the stream, checked; `None` at its end.
-    pub async fn event(&mut self) -> Option<Value> {
-        assert!(self.is_stream(), "not a stream: {:?}", self.header("content-type"));
-        while self.events.is_empty() {
-            let piece = String::from_utf8(self.piece().await?).expect("events are UTF-8");
-            self.partial.push_str(&piece);
-            while let Some((block, rest)) = self.partial.split_once("\n\n") {
-                let mut data = None;
-                for line in block.lines() {
-                    match line.split_once(':') {
-                        Some(("", _)) => {}
-                        Some(("event", name)) => assert_eq!(name.trim(), "message"),
-                        Some(("data", text)) => data = Some(text.trim_start().to_owned()),
-                        _ => panic!("an unexpected line in a stream: {line:?}"),
-                    }
-                }
-                self.partial = rest.to_owned();
-                if let Some(data) = data {
-                    let message: Value = serde_json::from_str(&data).unwrap_or_else(|error| panic!("{error}: {data}"));
-                    self.check(&message);
-                    self.events.push_back(message);
-                }
-            }
-        }
-        self.events.pop_front()
-    }
-
-    /// The next message, be the answer JSON or a stream.
-    pub async fn message(&mut self) -> Option<Value> {
-        if self.is_stream() {
-            self.event().await
-        } else if self.ended {
-            None
-        } else {
-            Some(self.json().await)
-        }
-    }
-
-    /// The response to a request; what comes before it is dropped.
-    pub async fn response(&mut self, id: &Value) -> Value {
-        loop {
-            let message = self.message().await.unwrap_or_else(|| panic!("no response to {id}"));
-            if message.get("method").is_none() {
-                assert_eq!(message.get("id"), Some(id), "{message}");
-                return message;
-            }
-        }
     }
 }

@@ -3,8 +3,9 @@
 //! Everything wharf says is checked against the schema of its revision as it is read; what breaks it fails the test. Nothing
 //! here sleeps: each wait is for an event and has a limit.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, task::Poll, time::Duration};
 
+pub mod exchange;
 pub mod folder;
 pub mod http;
 pub mod log;
@@ -12,8 +13,9 @@ pub mod pipe;
 pub mod random;
 pub mod schema;
 
+pub use exchange::{Exchange, Frame};
 pub use folder::Folder;
-pub use http::{Exchange, Server, Session};
+pub use http::{Server, Session};
 pub use pipe::{Ended, Pipe};
 pub use serde_json::{Value, json};
 
@@ -44,6 +46,44 @@ pub fn plugin(name: &str) -> PathBuf {
     let path = target().join("plugins").join(format!("{name}.wasm"));
     assert!(path.is_file(), "{} is missing: cargo xtask guests", path.display());
     path
+}
+
+/// The config of a `badlist` whose one tool, `<id>_t`, is as `described` and does what its arguments say; it may put forms
+/// to the person. `more` are further lines of the plugin's table.
+pub fn given(id: &str, described: &Value, more: &str) -> String {
+    let described = described.as_object().expect("an object").iter().map(|(key, value)| match value {
+        Value::String(text) => format!(", {key} = {text:?}"),
+        Value::Bool(flag) => format!(", {key} = {flag}"),
+        schema => format!(", {key} = {:?}", schema.to_string()),
+    });
+    let config: String = described.collect();
+    let path = plugin("badlist");
+    format!(
+        "[plugins.{id}]\npath = {path:?}\nconfig = {{ mode = \"given\"{config} }}\n{more}\n\
+         [plugins.{id}.grants]\nask = [\"elicitation\"]\n"
+    )
+}
+
+/// Drives futures side by side until all are done; their outputs in order.
+pub async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
+            if let Poll::Ready(done) = future.as_mut().poll(context) {
+                *output = Some(done);
+            }
+        }
+        if running.iter().all(|(_, output)| output.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    running.into_iter().filter_map(|(_, output)| output).collect()
+}
+
+/// A line of `/proc/<pid>/status`, in KiB: `VmRSS` is the memory in use, `VmHWM` the most there was.
+pub fn memory_kib(pid: u32, key: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find(|line| line.starts_with(key)).expect("such a line");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
 /// The same `params` with the `_meta` of a modern request; keys of `_meta` that are there already stay.

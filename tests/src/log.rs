@@ -48,10 +48,12 @@ impl Log {
     pub async fn wait_for(&self, text: &str) -> String {
         let found = |lines: &str| lines.lines().find(|line| line.contains(text)).map(str::to_owned);
         let mut lines = self.0.clone();
-        let waited = timeout(PATIENCE, lines.wait_for(|lines| lines.ended || found(&lines.text).is_some())).await;
+        // What it lends must be given back before the text is borrowed again, or the writer and this wait for each other.
+        let waited =
+            timeout(PATIENCE, lines.wait_for(|lines| lines.ended || found(&lines.text).is_some())).await.is_ok();
         let all = self.text();
-        match (waited, found(&all)) {
-            (Ok(_), Some(line)) => line,
+        match found(&all) {
+            Some(line) if waited => line,
             _ => panic!("no line on stderr says {text:?}:\n{all}"),
         }
     }

@@ -70,8 +70,50 @@ fn result_definition(method: &str) -> Option<&'static str> {
         "completion/complete" => "CompleteResult",
         "subscriptions/listen" => "SubscriptionsListenResult",
         "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => "EmptyResult",
+        "tasks/get" => "GetTaskResult",
+        "tasks/result" => "GetTaskPayloadResult",
+        "tasks/list" => "ListTasksResult",
+        "tasks/cancel" => "CancelTaskResult",
         _ => return None,
     })
+}
+
+/// The tasks extension is in no official schema. This is what its text says: `CreateTaskResult` without members that only
+/// `tasks/get` has, and the task of `tasks/get` and `notifications/tasks`, whose members depend on the status.
+static TASK: LazyLock<[Validator; 2]> = LazyLock::new(|| {
+    let none = |names: &[&str]| -> Value { names.iter().map(|name| json!({ "required": [name] })).collect() };
+    let only = |status: &str, member: &str| {
+        json!({ "if": { "properties": { "status": { "const": status } } }, "then": { "required": [member] },
+            "else": { "not": { "required": [member] } } })
+    };
+    let fields = json!({
+        "taskId": { "type": "string", "minLength": 1 },
+        "status": { "enum": ["working", "input_required", "completed", "failed", "cancelled"] },
+        "statusMessage": { "type": "string" },
+        "createdAt": { "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9]{2}:[0-9]{2})$" },
+        "lastUpdatedAt": { "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9]{2}:[0-9]{2})$" },
+        "ttlMs": { "type": ["integer", "null"], "minimum": 1 },
+        "pollIntervalMs": { "type": "integer", "minimum": 1 },
+        "inputRequests": { "type": "object", "minProperties": 1, "additionalProperties": {
+            "type": "object", "required": ["method", "params"],
+            "not": { "anyOf": [{ "required": ["id"] }, { "required": ["jsonrpc"] }] } } },
+        "result": { "type": "object" },
+        "error": { "type": "object", "required": ["code", "message"],
+            "properties": { "code": { "type": "integer" }, "message": { "type": "string" } } },
+    });
+    let foreign = ["task", "ttl", "pollInterval", "requestState", "content"];
+    let made = json!({ "type": "object", "properties": fields, "required": ["taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs"],
+        "not": { "anyOf": none(&[&foreign[..], &["result", "error", "inputRequests"]].concat()) } });
+    let detailed = json!({ "type": "object", "properties": fields, "required": made["required"],
+        "not": { "anyOf": none(&foreign) },
+        "allOf": [only("completed", "result"), only("failed", "error"), only("input_required", "inputRequests")] });
+    [made, detailed].map(|schema| jsonschema::validator_for(&schema).unwrap())
+});
+
+/// What is wrong with a task of the extension.
+fn task_problem(detailed: bool, task: &Value) -> Option<String> {
+    let problems: Vec<String> = TASK[usize::from(detailed)].iter_errors(task).map(|error| error.to_string()).collect();
+    (!problems.is_empty()).then(|| format!("not a task of the extension: {}\n{task}", problems.join("; ")))
 }
 
 /// What is wrong with a response to a request of this method; without a method, it must be an error.
@@ -100,11 +142,23 @@ pub fn response_problem(revision: &str, method: Option<&str>, response: &Value) 
         (false, Some(_)) => return unlike("a legacy result with resultType"),
     }
     let asks = modern && result["resultType"] == "input_required";
+    let task_problem = match (method, result["resultType"].as_str()) {
+        ("tools/call", Some("task")) => task_problem(false, result),
+        ("tasks/get", Some("complete")) => task_problem(true, result),
+        (_, Some("complete")) => None,
+        ("tools/call" | "prompts/get" | "resources/read", Some("input_required")) => None,
+        (_, Some(_)) => return unlike("no such resultType for this method"),
+        (_, None) => None,
+    };
     let definition = match method {
         "tools/call" | "prompts/get" | "resources/read" if asks => Some("InputRequiredResult"),
+        "tools/call" if modern && result["resultType"] == "task" => None,
+        "tools/call" if result.get("task").is_some() => Some("CreateTaskResult"),
+        _ if modern && method.starts_with("tasks/") => None,
         _ => result_definition(method),
     };
-    problem(revision, "JSONRPCMessage", response)
+    task_problem
+        .or_else(|| problem(revision, "JSONRPCMessage", response))
         .or_else(|| definition.and_then(|definition| problem(revision, definition, result)))
 }
 
@@ -118,6 +172,9 @@ pub fn check_response(revision: &str, method: Option<&str>, response: &Value) {
 /// Checks a notification of the server.
 pub fn check_notification(revision: &str, notification: &Value) {
     check(revision, "JSONRPCMessage", notification);
+    if revision == crate::MODERN && notification["method"] == "notifications/tasks" {
+        return assert_eq!(task_problem(true, &notification["params"]), None);
+    }
     check(revision, "ServerNotification", notification);
 }
 

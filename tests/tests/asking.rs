@@ -206,3 +206,22 @@ async fn asking_is_a_grant() {
     pipe.wait_for_log("[plugins.show.grants]").await;
     pipe.close().await;
 }
+
+/// A plugin that asked begins again, and with it what it reports; its request does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_grows_over_all_rounds() {
+    let folder = folder(ALLOWED);
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.answer_with(|_, _| Some(accept(json!({ "really": true, "reason": "old" }))));
+    pipe.legacy("2025-11-25", everything()).await;
+    let params = json!({ "name": "purge", "_meta": { "progressToken": "p" } });
+    let result = pipe.request("tools/call", params).await.unwrap();
+    assert_eq!(text(&result), "deleted: old");
+    let reports: Vec<f64> = pipe
+        .inbox()
+        .iter()
+        .filter(|message| message["method"] == "notifications/progress")
+        .filter_map(|message| message["params"]["progress"].as_f64())
+        .collect();
+    assert_eq!(reports, [1.0, 2.0]);
+}

@@ -28,7 +28,7 @@ async fn mistakes_in_the_file_name_file_line_and_remedy() {
         ("[plugins.a]\npath = 'a'\n[plugins.a.limits]\ntimeout = 1", Some(4), &["timeout"]),
         ("[plugins.a]\npath = 'a'\nfrobnicate = 1", Some(3), &["frobnicate", "grants"]),
         ("[plugins.a]\nprefix = 'a_'", Some(1), &["path"]),
-        ("[plugins.a]\npath = 'a'\n[plugins.a]\npath = 'b'", Some(3), &["duplicate key"]),
+        ("[plugins.a]\npath = 'a'\n[plugins.a]\npath = 'b'", Some(3), &["the key `a` stands here a second time"]),
         ("[http", Some(1), &["]"]),
         ("[limits]\npage_items = 'many'", Some(2), &["expected"]),
         ("[limits]\npage_items = 0", None, &["`page_items`", "from 1"]),

@@ -10,16 +10,18 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+mod conformance;
 mod examples;
 mod tidy;
 
 const USAGE: &str = "\
-cargo xtask build      the release binary at target/release/wharf, every plugin at target/plugins/
-cargo xtask demo       shows the main job, with a real MCP client; --serve keeps the server running
-cargo xtask test       formats, lints, builds and runs all tests that need nothing but Rust
-cargo xtask examples   builds and calls the example plugins in JavaScript and Python; needs npm and Python 3
-cargo xtask tidy       the rules of the house that no compiler checks
-cargo xtask guests     only the plugins";
+cargo xtask build        the release binary at target/release/wharf, every plugin at target/plugins/
+cargo xtask demo         shows the main job, with a real MCP client; --serve keeps the server running
+cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust
+cargo xtask examples     builds and calls the example plugins in JavaScript and Python; needs npm and Python 3
+cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
+cargo xtask tidy         the rules of the house that no compiler checks
+cargo xtask guests       only the plugins";
 
 const TARGET: &str = "wasm32-wasip2";
 
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         "demo" => demo(rest),
         "test" => test(),
         "examples" => examples::check(&root()),
+        "conformance" => conformance::check(&root()),
         "tidy" => tidy::check(&root()),
         _ => {
             say(USAGE);

@@ -1,8 +1,11 @@
 //! What clients say they can do, and what wharf says it can.
 
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{Object, revision::Revision};
+
+/// The extension by which modern servers answer a call with a task.
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The abilities of a client that a server may use, for a session (legacy) or one request (modern).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -12,13 +15,28 @@ pub struct ClientCapabilities {
     pub url: bool,
     pub sampling: bool,
     pub sampling_tools: bool,
-    /// As sent, for plugins that want more than wharf reads.
-    pub raw: Object,
+    /// The tasks extension of modern revisions.
+    pub tasks: bool,
+    /// The JSON as sent, for plugins that want more than wharf reads.
+    pub text: Box<str>,
 }
 
 impl ClientCapabilities {
-    /// Unknown members are kept and ignored: the set is not closed.
-    pub fn read(raw: &Object) -> Self {
+    /// What the client can do in a revision: an ability that the revision does not have cannot be used, whatever the client
+    /// says. Unknown members are kept and ignored: the set is not closed.
+    pub fn read(raw: &RawValue, revision: Revision) -> Option<Self> {
+        let all = Self { text: raw.get().into(), ..Self::read_all(&serde_json::from_str(raw.get()).ok()?) };
+        let (elicitation, later) = (revision >= Revision::V2025_06_18, revision >= Revision::V2025_11_25);
+        Some(Self {
+            form: all.form && elicitation,
+            url: all.url && later,
+            sampling_tools: all.sampling_tools && later,
+            tasks: all.tasks && revision >= Revision::V2026_07_28,
+            ..all
+        })
+    }
+
+    fn read_all(raw: &Object) -> Self {
         let has = |name: &str| raw.get(name).is_some_and(Value::is_object);
         let inside =
             |outer: &str, inner: &str| raw.get(outer).and_then(|value| value.get(inner)).is_some_and(Value::is_object);
@@ -30,31 +48,56 @@ impl ClientCapabilities {
             url,
             sampling: has("sampling"),
             sampling_tools: inside("sampling", "tools"),
-            raw: raw.clone(),
+            tasks: inside("extensions", TASKS_EXTENSION),
+            text: Box::default(),
         }
     }
 }
 
 /// What wharf declares. The same from the first moment on, since plugins come and go and there is no way to tell a
-/// client that capabilities changed.
-pub fn server_capabilities(revision: Revision) -> Value {
-    let mut capabilities = json!({
-        "tools": { "listChanged": true },
-        "resources": { "subscribe": true, "listChanged": true },
-        "prompts": { "listChanged": true },
-        "logging": {},
-    });
-    if revision >= Revision::V2025_03_26
-        && let Some(object) = capabilities.as_object_mut()
-    {
-        object.insert("completions".into(), json!({}));
+/// client that capabilities changed. `tasks`: whether calls may run in the background.
+pub fn server_capabilities(revision: Revision, tasks: bool) -> Value {
+    let mut capabilities = Object::new();
+    capabilities.insert("tools".into(), json!({ "listChanged": true }));
+    capabilities.insert("resources".into(), json!({ "subscribe": true, "listChanged": true }));
+    capabilities.insert("prompts".into(), json!({ "listChanged": true }));
+    capabilities.insert("logging".into(), json!({}));
+    if revision >= Revision::V2025_03_26 {
+        capabilities.insert("completions".into(), json!({}));
     }
-    capabilities
+    match revision {
+        Revision::V2025_11_25 if tasks => {
+            let requests = json!({ "tools": { "call": {} } });
+            capabilities.insert("tasks".into(), json!({ "list": {}, "cancel": {}, "requests": requests }));
+        }
+        Revision::V2026_07_28 if tasks => {
+            capabilities.insert("extensions".into(), json!({ TASKS_EXTENSION: {} }));
+        }
+        _ => {}
+    }
+    Value::Object(capabilities)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn revisions_bound_abilities() {
+        let raw = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#;
+        let raw: &RawValue = serde_json::from_str(raw).unwrap();
+        for (revision, form, url, tools) in [
+            (Revision::V2024_11_05, false, false, false),
+            (Revision::V2025_03_26, false, false, false),
+            (Revision::V2025_06_18, true, false, false),
+            (Revision::V2025_11_25, true, true, true),
+            (Revision::V2026_07_28, true, true, true),
+        ] {
+            let read = ClientCapabilities::read(raw, revision).unwrap();
+            assert_eq!((read.form, read.url, read.sampling_tools), (form, url, tools), "{revision:?}");
+            assert!(read.sampling && read.roots);
+        }
+    }
 
     #[test]
     fn elicitation_modes() {
@@ -66,7 +109,7 @@ mod tests {
             (r#"{"elicitation":{"form":{},"url":{}}}"#, true, true),
             (r#"{"elicitation":true}"#, false, false),
         ] {
-            let read = ClientCapabilities::read(&serde_json::from_str(text).unwrap());
+            let read = ClientCapabilities::read(serde_json::from_str(text).unwrap(), Revision::V2025_11_25).unwrap();
             assert_eq!((read.form, read.url), (form, url), "{text}");
         }
     }

@@ -13,7 +13,7 @@ use crate::{
     meta::{SERVER_INFO, SUBSCRIPTION_ID},
     model::{
         Body, Completion, Content, Prompt, PromptResult, Question, ReadResult, Resource, ResourceContents,
-        ResourceLink, ResourceTemplate, Role, ServerInfo, Tool, ToolResult,
+        ResourceLink, ResourceTemplate, Role, ServerInfo, TaskSupport, Tool, ToolResult,
     },
     revision::{Era, Revision},
 };
@@ -23,14 +23,37 @@ use crate::{
 pub struct Encoder {
     pub revision: Revision,
     pub server: ServerInfo,
+    /// Whether calls may run in the background.
+    pub tasks: bool,
+    /// How long clients may keep lists.
+    pub lists: CacheHint,
+    /// What ends a result that has no `_meta` of its own: the members that every modern result has, and the brace.
+    ending: Box<str>,
+}
+
+/// How long, and for whom, a client may keep a result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheHint {
+    pub ttl_ms: u64,
+    /// Whether others may be shown it too.
+    pub public: bool,
 }
 
 impl Encoder {
-    fn modern(&self) -> bool {
+    pub fn new(revision: Revision, server: ServerInfo, tasks: bool, lists: CacheHint) -> Self {
+        let mut encoder = Self { revision, server, tasks, lists, ending: "}".into() };
+        if encoder.modern() {
+            let meta = json!({ SERVER_INFO: encoder.server_info() });
+            encoder.ending = format!(r#","resultType":"complete","_meta":{meta}}}"#).into();
+        }
+        encoder
+    }
+
+    pub(crate) fn modern(&self) -> bool {
         self.revision.era() == Era::Modern
     }
 
-    fn since(&self, revision: Revision) -> bool {
+    pub(crate) fn since(&self, revision: Revision) -> bool {
         self.revision >= revision
     }
 
@@ -45,7 +68,7 @@ impl Encoder {
     }
 
     /// Adds what every modern result carries: its type and who answers.
-    fn finish(&self, mut result: Object, result_type: &str) -> String {
+    pub(crate) fn finish(&self, mut result: Object, result_type: &str) -> String {
         if self.modern() {
             let mut meta = match result.remove("_meta") {
                 Some(Value::Object(meta)) => meta,
@@ -58,15 +81,15 @@ impl Encoder {
         Value::Object(result).to_string()
     }
 
-    fn complete(&self, result: Object) -> String {
+    pub(crate) fn complete(&self, result: Object) -> String {
         self.finish(result, "complete")
     }
 
     /// Adds the caching hints, which modern revisions demand of lists, reads and discovery.
-    fn cacheable(&self, mut result: Object) -> String {
+    fn cacheable(&self, mut result: Object, hint: CacheHint) -> String {
         if self.modern() {
-            result.insert("ttlMs".into(), 0.into());
-            result.insert("cacheScope".into(), "private".into());
+            result.insert("ttlMs".into(), hint.ttl_ms.into());
+            result.insert("cacheScope".into(), if hint.public { "public" } else { "private" }.into());
         }
         self.complete(result)
     }
@@ -79,7 +102,7 @@ impl Encoder {
     pub fn initialize(&self, instructions: Option<&str>) -> String {
         let mut result = Object::new();
         result.insert("protocolVersion".into(), self.revision.as_str().into());
-        result.insert("capabilities".into(), server_capabilities(self.revision));
+        result.insert("capabilities".into(), server_capabilities(self.revision, self.tasks));
         result.insert("serverInfo".into(), self.server_info());
         if let Some(instructions) = instructions {
             result.insert("instructions".into(), instructions.into());
@@ -90,11 +113,11 @@ impl Encoder {
     pub fn discover(&self, instructions: Option<&str>) -> String {
         let mut result = Object::new();
         result.insert("supportedVersions".into(), json!(Revision::MODERN.map(Revision::as_str)));
-        result.insert("capabilities".into(), server_capabilities(self.revision));
+        result.insert("capabilities".into(), server_capabilities(self.revision, self.tasks));
         if let Some(instructions) = instructions {
             result.insert("instructions".into(), instructions.into());
         }
-        self.cacheable(result)
+        self.cacheable(result, self.lists)
     }
 
     /// A page of a list; `key` is the member that MCP gives the list.
@@ -104,7 +127,7 @@ impl Encoder {
         if let Some(cursor) = next_cursor {
             result.insert("nextCursor".into(), cursor.into());
         }
-        self.cacheable(result)
+        self.cacheable(result, self.lists)
     }
 
     pub fn tool(&self, tool: &Tool) -> Value {
@@ -126,6 +149,14 @@ impl Encoder {
         }
         if let (Some(annotations), true) = (&tool.annotations, self.since(Revision::V2025_03_26)) {
             object.insert("annotations".into(), Value::Object(annotations.clone()));
+        }
+        let support = match tool.task {
+            TaskSupport::Forbidden => None,
+            TaskSupport::Optional => Some("optional"),
+            TaskSupport::Required => Some("required"),
+        };
+        if let Some(support) = support.filter(|_| self.tasks && self.revision == Revision::V2025_11_25) {
+            object.insert("execution".into(), json!({ "taskSupport": support }));
         }
         self.add_more(&mut object, &tool.more);
         Value::Object(object)
@@ -170,18 +201,19 @@ impl Encoder {
     pub fn tool_result(&self, result: ToolResult) -> String {
         let mut object = Object::new();
         let mut content: Vec<Value> = Vec::with_capacity(result.content.len() + 1);
-        // Clients that do not read structured content find the same as text.
-        if let (Some(structured), true) = (&result.structured, result.content.is_empty()) {
-            content.push(text_block(structured.to_string()));
-        }
+        let shown = |structured: &Value| self.since(Revision::V2025_06_18) && (self.modern() || structured.is_object());
+        let nothing_else = result.content.is_empty();
         content.extend(result.content.into_iter().map(|block| self.content(block)));
-        object.insert("content".into(), Value::Array(content));
-        if let Some(structured) = result.structured
-            && self.since(Revision::V2025_06_18)
-            && (self.modern() || structured.is_object())
-        {
-            object.insert("structuredContent".into(), structured);
+        if let Some(structured) = result.structured {
+            // Clients that do not read structured content, or cannot be sent it, find the same as text.
+            if nothing_else || !shown(&structured) {
+                content.push(text_block(structured.to_string()));
+            }
+            if shown(&structured) {
+                object.insert("structuredContent".into(), structured);
+            }
         }
+        object.insert("content".into(), Value::Array(content));
         if result.is_error {
             object.insert("isError".into(), true.into());
         }
@@ -191,11 +223,24 @@ impl Encoder {
         self.complete(object)
     }
 
+    /// A result that is one text, written without a detour: the most frequent of all.
+    pub fn text_result(&self, text: &str) -> String {
+        let start = r#"{"content":[{"type":"text","text":"#;
+        let mut json = Vec::with_capacity(start.len() + text.len() + text.len() / 8 + self.ending.len() + 8);
+        json.extend_from_slice(start.as_bytes());
+        // Neither writing to memory nor text can fail.
+        serde_json::to_writer(&mut json, text).ok();
+        json.extend_from_slice(b"}]");
+        json.extend_from_slice(self.ending.as_bytes());
+        String::from_utf8(json).unwrap_or_default()
+    }
+
     pub fn read_result(&self, result: ReadResult) -> String {
         let mut object = Object::new();
         let contents = result.contents.into_iter().map(|contents| self.contents(contents));
         object.insert("contents".into(), contents.collect());
-        self.cacheable(object)
+        // What a read gives may depend on who asks.
+        self.cacheable(object, CacheHint::default())
     }
 
     pub fn prompt_result(&self, result: PromptResult) -> String {
@@ -231,6 +276,14 @@ impl Encoder {
 
     /// The modern answer "I need this from you first".
     pub fn input_required(&self, questions: &[(String, Question)], request_state: Option<&str>) -> String {
+        let mut object = Object::new();
+        object.insert("inputRequests".into(), self.input_requests(questions));
+        insert_some(&mut object, "requestState", request_state);
+        self.finish(object, "input_required")
+    }
+
+    /// Questions by key, as modern results hold them.
+    pub(crate) fn input_requests(&self, questions: &[(String, Question)]) -> Value {
         let mut requests = Object::new();
         for (key, question) in questions {
             let (method, params) = self.question(question);
@@ -241,30 +294,7 @@ impl Encoder {
             }
             requests.insert(key.clone(), Value::Object(request));
         }
-        let mut object = Object::new();
-        object.insert("inputRequests".into(), Value::Object(requests));
-        insert_some(&mut object, "requestState", request_state);
-        self.finish(object, "input_required")
-    }
-
-    /// The method and parameters under which this revision puts a question to the client.
-    pub fn question(&self, question: &Question) -> (&'static str, Option<Value>) {
-        match question {
-            Question::Form { message, schema } => {
-                let mut params = Object::new();
-                if self.since(Revision::V2025_11_25) {
-                    params.insert("mode".into(), "form".into());
-                }
-                params.insert("message".into(), message.clone().into());
-                params.insert("requestedSchema".into(), schema.clone());
-                ("elicitation/create", Some(Value::Object(params)))
-            }
-            Question::Page { message, url } => {
-                ("elicitation/create", Some(json!({ "mode": "url", "message": message, "url": url })))
-            }
-            Question::Sample(params) => ("sampling/createMessage", Some(Value::Object(params.clone()))),
-            Question::Roots => ("roots/list", self.modern().then(|| json!({}))),
-        }
+        Value::Object(requests)
     }
 
     /// The end of a `subscriptions/listen`.
@@ -369,7 +399,7 @@ fn media(kind: &str, mime_type: &str, data: &[u8]) -> Value {
     json!({ "type": kind, "data": STANDARD.encode(data), "mimeType": mime_type })
 }
 
-fn insert_some(object: &mut Object, key: &str, value: Option<&str>) {
+pub(crate) fn insert_some(object: &mut Object, key: &str, value: Option<&str>) {
     if let Some(value) = value {
         object.insert(key.into(), value.into());
     }

@@ -4,7 +4,10 @@
 
 use serde_json::{Value, json};
 
-use crate::revision::{Era, Revision};
+use crate::{
+    capability::TASKS_EXTENSION,
+    revision::{Era, Revision},
+};
 
 pub const PARSE_ERROR: i32 = -32700;
 pub const INVALID_REQUEST: i32 = -32600;
@@ -68,6 +71,11 @@ impl RpcError {
     /// `required`: an object shaped like the client's capabilities.
     pub fn missing_capability(message: impl Into<String>, required: Value) -> Self {
         Self::new(MISSING_CLIENT_CAPABILITY, message).with_data(json!({ "requiredCapabilities": required }))
+    }
+
+    /// The tasks extension, which this request did not declare.
+    pub fn missing_tasks(message: impl Into<String>) -> Self {
+        Self::missing_capability(message, json!({ "extensions": { TASKS_EXTENSION: {} } }))
     }
 
     pub fn unsupported_version(requested: &str) -> Self {

@@ -14,7 +14,9 @@ pub mod message;
 pub mod meta;
 pub mod model;
 pub mod params;
+pub mod question;
 pub mod revision;
+pub mod task;
 
 pub use error::RpcError;
 pub use level::Level;

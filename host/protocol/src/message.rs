@@ -8,7 +8,11 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use crate::{RpcError, revision::Revision};
+use crate::{
+    RpcError,
+    params::{Params, Written},
+    revision::Revision,
+};
 
 /// A request id: a string or an integer, echoed exactly as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -62,13 +66,13 @@ impl fmt::Display for Id {
 pub struct Request {
     pub id: Id,
     pub method: String,
-    pub params: Option<Box<RawValue>>,
+    pub params: Option<Params>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Notification {
     pub method: String,
-    pub params: Option<Box<RawValue>>,
+    pub params: Option<Params>,
 }
 
 /// The client's answer to a request of ours.
@@ -139,28 +143,31 @@ impl Message {
             return Err(Malformed::request(id, "`jsonrpc` must be \"2.0\""));
         }
         let is_structured = |raw: &RawValue| raw.get().starts_with('{');
-        if envelope.method.is_some() && envelope.params.is_some_and(|params| !is_structured(params)) {
-            return match id {
-                Some(id) => {
-                    Err(Malformed { id: Some(id), error: RpcError::invalid_params("`params` must be an object") })
-                }
-                // Notifications are never answered, malformed or not; without parameters this one does nothing.
-                None => {
-                    Ok(Self::Notification(Notification { method: envelope.method.unwrap_or_default(), params: None }))
-                }
-            };
-        }
+        let params = match envelope.params {
+            None => None,
+            Some(Written::Members(params)) => Some(params),
+            Some(Written::Other) if envelope.method.is_none() => None,
+            Some(Written::Other) => {
+                return match id {
+                    Some(id) => {
+                        Err(Malformed { id: Some(id), error: RpcError::invalid_params("`params` must be an object") })
+                    }
+                    // Notifications are never answered, malformed or not; without parameters this one does nothing.
+                    None => Ok(Self::Notification(Notification {
+                        method: envelope.method.unwrap_or_default(),
+                        params: None,
+                    })),
+                };
+            }
+        };
         if envelope.error.is_some_and(|error| !is_structured(error)) {
             return Err(Malformed::request(id, "`error` must be an object"));
         }
         match (envelope.method, envelope.result, envelope.error) {
-            (Some(method), None, None) => {
-                let params = envelope.params.map(ToOwned::to_owned);
-                Ok(match id {
-                    Some(id) => Self::Request(Request { id, method, params }),
-                    None => Self::Notification(Notification { method, params }),
-                })
-            }
+            (Some(method), None, None) => Ok(match id {
+                Some(id) => Self::Request(Request { id, method, params }),
+                None => Self::Notification(Notification { method, params }),
+            }),
             (None, Some(result), None) => Ok(Self::Response(Response { id, outcome: Ok(result.to_owned()) })),
             (None, None, Some(error)) => match serde_json::from_str::<ErrorObject>(error.get()) {
                 Ok(error) => {
@@ -191,8 +198,7 @@ struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     method: Option<String>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
+    params: Option<Written>,
     #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -211,13 +217,15 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
+/// What stands before a result in its response; after it stands one brace.
+pub fn result_head(id: &Id) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", id.to_json())
+}
+
 /// The text of a response with a result that is already encoded.
 pub fn result_text(id: &Id, result: &str) -> String {
-    let id = id.to_json();
-    let mut text = String::with_capacity(result.len() + id.len() + 36);
-    text.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
-    text.push_str(&id);
-    text.push_str(",\"result\":");
+    let mut text = result_head(id);
+    text.reserve_exact(result.len() + 1);
     text.push_str(result);
     text.push('}');
     text

@@ -3,21 +3,28 @@
 //! A request makes a *modern claim* if its `_meta` has the protocol version key, whatever its value; nothing else counts.
 
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
-use crate::{Id, Level, Object, RpcError, capability::ClientCapabilities};
+use crate::{Id, Level, Revision, RpcError, capability::ClientCapabilities, params::Params};
 
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// Marks what belongs to a task, in 2025-11-25 only.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The `_meta` object of one request; empty if it has none.
 #[derive(Debug, Clone, Default)]
 pub struct RequestMeta {
-    object: Object,
+    /// As it was written.
+    text: Option<Box<RawValue>>,
+    version: Option<Box<RawValue>>,
+    capabilities: Option<Box<RawValue>>,
+    client_info: Option<Box<RawValue>>,
+    log_level: Option<Box<RawValue>>,
     /// As written, since a token must be echoed with its exact type.
     pub progress_token: Option<Id>,
 }
@@ -29,96 +36,112 @@ pub struct ModernClaim {
     pub capabilities: ClientCapabilities,
 }
 
+/// A member that is there counts, even if it is null.
 #[derive(Deserialize)]
-struct WithMeta<'a> {
-    #[serde(borrow, rename = "_meta")]
-    meta: Option<&'a RawValue>,
+struct Members {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion", default, deserialize_with = "present")]
+    version: Option<Box<RawValue>>,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", default, deserialize_with = "present")]
+    capabilities: Option<Box<RawValue>>,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", default, deserialize_with = "present")]
+    client_info: Option<Box<RawValue>>,
+    #[serde(rename = "io.modelcontextprotocol/logLevel", default, deserialize_with = "present")]
+    log_level: Option<Box<RawValue>>,
+    #[serde(rename = "progressToken")]
+    token: Option<Box<RawValue>>,
 }
 
-#[derive(Deserialize)]
-struct WithToken<'a> {
-    #[serde(borrow, rename = "progressToken")]
-    token: Option<&'a RawValue>,
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl RequestMeta {
-    pub fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
-        let Some(params) = params else { return Ok(Self::default()) };
-        let outer: WithMeta = serde_json::from_str(params.get())
-            .map_err(|error| RpcError::invalid_params(format!("`params`: {error}")))?;
-        let Some(meta) = outer.meta else { return Ok(Self::default()) };
-        let object: Object =
-            serde_json::from_str(meta.get()).map_err(|_| RpcError::invalid_params("`_meta` must be an object"))?;
-        let token: WithToken =
-            serde_json::from_str(meta.get()).map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?;
-        let progress_token = match token.token {
+    pub fn read(params: Option<&Params>) -> Result<Self, RpcError> {
+        let Some(text) = params.and_then(|params| params.get("_meta")).filter(|text| text.get() != "null") else {
+            return Ok(Self::default());
+        };
+        if !text.get().starts_with('{') {
+            return Err(RpcError::invalid_params("`_meta` must be an object"));
+        }
+        let members: Members =
+            serde_json::from_str(text.get()).map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?;
+        let progress_token = match members.token {
             None => None,
             Some(raw) => Some(
                 Id::from_raw(raw.get())
                     .ok_or_else(|| RpcError::invalid_params("`_meta.progressToken` is a string or an integer"))?,
             ),
         };
-        Ok(Self { object, progress_token })
+        Ok(Self {
+            text: Some(text.to_owned()),
+            version: members.version,
+            capabilities: members.capabilities,
+            client_info: members.client_info,
+            log_level: members.log_level,
+            progress_token,
+        })
     }
 
-    pub fn object(&self) -> &Object {
-        &self.object
+    /// The JSON of the whole object.
+    pub fn text(&self) -> &str {
+        self.text.as_ref().map_or("{}", |text| text.get())
     }
 
     pub fn claims_modern(&self) -> bool {
-        self.object.contains_key(PROTOCOL_VERSION)
+        self.version.is_some()
     }
 
     /// The required keys, with their types checked; the message names what is missing.
     pub fn modern_claim(&self) -> Result<ModernClaim, RpcError> {
-        let version = match self.object.get(PROTOCOL_VERSION) {
-            Some(Value::String(version)) => version.clone(),
-            Some(_) => {
-                return Err(RpcError::invalid_params(format!("`_meta` key {PROTOCOL_VERSION} must be a string")));
+        let wrong = |key: &str, kind: &str| RpcError::invalid_params(format!("`_meta` key {key} must be {kind}"));
+        let version = match &self.version {
+            Some(version) => {
+                serde_json::from_str::<String>(version.get()).map_err(|_| wrong(PROTOCOL_VERSION, "a string"))?
             }
-            None => return Err(missing(&self.object)),
+            None => return Err(self.missing()),
         };
-        let capabilities = match self.object.get(CLIENT_CAPABILITIES) {
-            Some(Value::Object(capabilities)) => ClientCapabilities::read(capabilities),
-            Some(_) => {
-                return Err(RpcError::invalid_params(format!("`_meta` key {CLIENT_CAPABILITIES} must be an object")));
-            }
-            None => return Err(missing(&self.object)),
+        let capabilities = match &self.capabilities {
+            // Of a version that is not served, which is told as such.
+            Some(raw) => ClientCapabilities::read(raw, Revision::parse(&version).unwrap_or(Revision::V2026_07_28))
+                .ok_or_else(|| wrong(CLIENT_CAPABILITIES, "an object"))?,
+            None => return Err(self.missing()),
         };
         Ok(ModernClaim { version, capabilities })
     }
 
+    fn missing(&self) -> RpcError {
+        let keys = [(PROTOCOL_VERSION, &self.version), (CLIENT_CAPABILITIES, &self.capabilities)];
+        let names: Vec<&str> = keys.into_iter().filter(|(_, value)| value.is_none()).map(|(key, _)| key).collect();
+        RpcError::invalid_params(format!("missing `_meta` key {}", names.join(", ")))
+    }
+
     /// The level a modern request asks log messages for; absent means none at all.
     pub fn log_level(&self) -> Result<Option<Level>, RpcError> {
-        match self.object.get(LOG_LEVEL) {
+        match &self.log_level {
             None => Ok(None),
-            Some(value) => value
-                .as_str()
-                .and_then(Level::parse)
+            Some(value) => serde_json::from_str::<String>(value.get())
+                .ok()
+                .and_then(|name| Level::parse(&name))
                 .map(Some)
                 .ok_or_else(|| RpcError::invalid_params(format!("`_meta` key {LOG_LEVEL} is not a log level"))),
         }
     }
 
-    pub fn client_info(&self) -> Option<&Value> {
-        self.object.get(CLIENT_INFO)
+    /// The JSON of what the client says of itself.
+    pub fn client_info(&self) -> Option<&str> {
+        self.client_info.as_ref().map(|info| info.get())
     }
-}
-
-fn missing(meta: &Object) -> RpcError {
-    let names: Vec<&str> =
-        [PROTOCOL_VERSION, CLIENT_CAPABILITIES].into_iter().filter(|key| !meta.contains_key(*key)).collect();
-    RpcError::invalid_params(format!("missing `_meta` key {}", names.join(", ")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::INVALID_PARAMS;
+    use crate::{Frame, Message, error::INVALID_PARAMS};
 
     fn read(params: &str) -> Result<RequestMeta, RpcError> {
-        let raw = RawValue::from_string(params.to_owned()).unwrap();
-        RequestMeta::read(Some(&raw))
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
+        let Ok(Frame::One(Message::Request(request))) = Frame::parse(text.as_bytes()) else { panic!("{text}") };
+        RequestMeta::read(request.params.as_ref())
     }
 
     #[test]

@@ -15,7 +15,16 @@ pub struct Tool {
     pub input_schema: Box<RawValue>,
     pub output_schema: Option<Box<RawValue>>,
     pub annotations: Option<Object>,
+    pub task: TaskSupport,
     pub more: Object,
+}
+
+/// Whether a tool runs in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskSupport {
+    Forbidden,
+    Optional,
+    Required,
 }
 
 #[derive(Debug, Clone)]

@@ -1,19 +1,103 @@
 //! The parameters of each method, typed. Unknown members are ignored, wrong types are [`RpcError`]s that name the member.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, Error},
+    de::{DeserializeOwned, Error, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapDeserializer},
+    forward_to_deserialize_any,
 };
 use serde_json::{Value, value::RawValue};
 
 use crate::{Object, RpcError};
 
+/// The members of `params`, each as it was written. The text is walked once; what a method needs is read from its members.
+#[derive(Debug, Clone, Default)]
+pub struct Params(Vec<(Box<str>, Box<RawValue>)>);
+
 /// Reads `params` as `T`; absent parameters read like `{}`.
-pub fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
-    let text = params.map_or("{}", RawValue::get);
-    serde_json::from_str(text).map_err(|error| RpcError::invalid_params(format!("`params`: {error}")))
+pub fn read<'a, T: Deserialize<'a>>(params: Option<&'a Params>) -> Result<T, RpcError> {
+    static NONE: Params = Params(Vec::new());
+    T::deserialize(params.unwrap_or(&NONE)).map_err(|error| RpcError::invalid_params(format!("`params`: {error}")))
+}
+
+impl Params {
+    pub fn get(&self, key: &str) -> Option<&RawValue> {
+        self.0.iter().find(|(name, _)| **name == *key).map(|(_, value)| &**value)
+    }
+
+    fn members(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+}
+
+/// Only the members that are asked for are looked into.
+impl<'de> Deserializer<'de> for &'de Params {
+    type Error = serde_json::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_map(MapDeserializer::new(self.members()))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_map(MapDeserializer::new(self.members().filter(|(name, _)| fields.contains(name))))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+/// What stands as `params`.
+pub(crate) enum Written {
+    Members(Params),
+    /// Anything but an object.
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Written {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Walk;
+        impl<'de> Visitor<'de> for Walk {
+            type Value = Written;
+            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
+                let mut members = Vec::with_capacity(4);
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Written::Members(Params(members)))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Written, A::Error> {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Written::Other)
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<Written, E> {
+                Ok(Written::Other)
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<Written, E> {
+                Ok(Written::Other)
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<Written, E> {
+                Ok(Written::Other)
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<Written, E> {
+                Ok(Written::Other)
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Written, E> {
+                Ok(Written::Other)
+            }
+        }
+        deserializer.deserialize_any(Walk)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -21,9 +105,9 @@ pub fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, R
 pub struct Initialize {
     pub protocol_version: String,
     #[serde(default)]
-    pub capabilities: Object,
+    pub capabilities: Option<Box<RawValue>>,
     #[serde(default)]
-    pub client_info: Option<Value>,
+    pub client_info: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,11 +125,36 @@ pub struct Retry {
     pub request_state: Option<String>,
 }
 
+/// Its `arguments` are taken as they were written: see [`Params::get`].
 #[derive(Debug, Deserialize)]
 pub struct CallTool {
     pub name: String,
-    #[serde(default)]
-    pub arguments: Option<Box<RawValue>>,
+}
+
+/// What a call of 2025-11-25 says of the task it wants to be; other revisions ignore it.
+#[derive(Debug, Default, Deserialize)]
+pub struct TaskWanted {
+    #[serde(default, deserialize_with = "object_or_null")]
+    pub task: Option<TaskTerms>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct TaskTerms {
+    /// Milliseconds; how long the client wants the task to be kept.
+    pub ttl: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskId {
+    pub task_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateTask {
+    pub task_id: String,
+    pub input_responses: Object,
 }
 
 #[derive(Debug, Deserialize)]
@@ -120,6 +229,8 @@ pub struct ListenFilter {
     pub prompts_list_changed: Option<bool>,
     pub resources_list_changed: Option<bool>,
     pub resource_subscriptions: Option<Vec<String>>,
+    /// Of the tasks extension.
+    pub task_ids: Option<Vec<String>>,
 }
 
 /// The client's answer to `roots/list`.

@@ -5,7 +5,11 @@ mod generated {
     wasmtime::component::bindgen!({
         path: "../../wit",
         world: "full-plugin",
-        imports: { default: trappable },
+        imports: {
+            "wharf:plugin/host.log": async | trappable,
+            "wharf:plugin/host.progress": async | trappable,
+            default: trappable,
+        },
         exports: { default: async },
         additional_derives: [PartialEq],
     });

@@ -114,18 +114,18 @@ pub struct Report {
 }
 
 impl Plugin {
-    /// Runs one operation. `deadline`: when its caller stops waiting; the plugin's own limit may be sooner. Dropping the
-    /// future stops the call.
+    /// Runs one operation. `timeout`: how long it may take, if not as long as the plugin's limit says. Dropping the future
+    /// stops the call.
     pub async fn call(
         &self,
         operation: Operation,
         scope: &Scope,
         events: Arc<dyn Events>,
-        deadline: Option<Instant>,
+        timeout: Option<Duration>,
     ) -> Report {
         let limits = &self.0.spec.limits;
         let own = if matches!(operation, Operation::List) { LIST_TIMEOUT } else { limits.timeout };
-        let timeout = deadline.map_or(own, |deadline| own.min(deadline.saturating_duration_since(Instant::now())));
+        let timeout = timeout.unwrap_or(own);
         let started = Instant::now();
         let traces = Traces::default();
         let overran = Arc::new(AtomicBool::new(false));
@@ -172,7 +172,12 @@ impl Plugin {
     async fn run(self, operation: Operation, state: State, overran: Arc<AtomicBool>) -> Result<Outcome, CallError> {
         let code = &self.0.code.0;
         // Never closed, so waiting ends with a permit or with the deadline. The store is dropped before them.
-        let _turn = Arc::clone(&self.0.admission).acquire_owned().await;
+        let _turn = loop {
+            let turn = Arc::clone(&self.0.admission).acquire_owned().await;
+            let Some(hold) = state.hold() else { break turn };
+            drop(turn);
+            hold.await;
+        };
         let _running = Running::new(&self.0.running);
         let _slot = self.slot().await;
         let mut store = new_store(&self, state, overran);

@@ -26,4 +26,4 @@ pub use cache::Cache;
 pub use call::{CallError, Listing, Operation, Outcome, Report};
 pub use engine::{EngineError, Sandbox, SandboxConfig};
 pub use load::{Code, Exports, LoadError, MAX_COMPONENT_BYTES, Plugin, PluginSpec};
-pub use scope::{Denial, Directory, Events, Limits, Scope, Silence};
+pub use scope::{Denial, Directory, Events, Limits, Scope, Silence, Wait};

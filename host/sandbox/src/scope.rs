@@ -1,10 +1,13 @@
 //! What one call may touch: plain data, decided elsewhere and before the call starts.
 
-use std::time::Duration;
+use std::{pin::Pin, time::Duration};
 
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::model::{Kind, Level};
+
+/// Ends when there is no need to wait any more.
+pub type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Everything a call may reach beyond its own memory. The default is nothing.
 #[derive(Clone, Default)]
@@ -60,6 +63,15 @@ pub enum Denial {
 pub trait Events: Send + Sync {
     fn log(&self, level: Level, message: String, data: Option<String>);
     fn progress(&self, done: f64, total: Option<f64>, message: Option<String>);
+    /// Asked when the call could run: whether it is to wait, because nobody takes what it would answer. Its place goes to
+    /// others meanwhile.
+    fn hold(&self) -> Option<Wait<'_>> {
+        None
+    }
+    /// Asked before the guest says something: whether it would not be heard, because what it said before is not read yet.
+    fn unread(&self) -> Option<Wait<'_>> {
+        None
+    }
     fn list_changed(&self, kind: Kind);
     fn resource_updated(&self, uri: String);
 }

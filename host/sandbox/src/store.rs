@@ -1,6 +1,9 @@
 //! The state of one call: its WASI context, its directories, its budget, and the host functions of the contract.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::{
@@ -15,11 +18,13 @@ use crate::{
     handles::Part,
     limits::{MemoryBudget, Refused, TotalMemory},
     output::Capture,
-    scope::{Denial, Directory, Events, Limits, Scope},
+    scope::{Denial, Directory, Events, Limits, Scope, Wait},
 };
 
 /// Log records, progress reports and resource updates a call may make, each.
 const MAX_EVENTS: u32 = 1000;
+/// How long a call waits in all for a client that reads slower than it talks.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// The longest text of one event.
 const MAX_EVENT_BYTES: usize = 16 * 1024;
 /// Different refusals that a call is remembered for.
@@ -73,6 +78,8 @@ struct Counts {
     progress: u32,
     updates: u32,
     last_progress: Option<f64>,
+    /// How long the call may still wait for its client to read, all in all.
+    patience: Duration,
 }
 
 impl State {
@@ -100,7 +107,7 @@ impl State {
             directories: scope.directories.clone(),
             config,
             events,
-            counts: Counts::default(),
+            counts: Counts { patience: PATIENCE, ..Counts::default() },
             budget: MemoryBudget::new(limits.memory_bytes, total),
             traces,
             _handles: handles,
@@ -161,18 +168,40 @@ impl WasiHttpHooks for DenyHttp {
     }
 }
 
+impl State {
+    /// Whether the call is to wait before it runs.
+    pub(crate) fn hold(&self) -> Option<Wait<'_>> {
+        self.events.hold()
+    }
+
+    /// Waits a little for a client that reads slower than the guest talks, but not for one that does not read.
+    async fn make_room(&mut self) {
+        let Some(unread) = self.events.unread() else { return };
+        let began = Instant::now();
+        // What there is no room for is dropped.
+        tokio::time::timeout(self.counts.patience, unread).await.ok();
+        self.counts.patience = self.counts.patience.saturating_sub(began.elapsed());
+    }
+}
+
 impl host::Host for State {
-    fn log(&mut self, level: host::Level, mut message: String, data: Option<types::Json>) -> wasmtime::Result<()> {
+    async fn log(
+        &mut self,
+        level: host::Level,
+        mut message: String,
+        data: Option<types::Json>,
+    ) -> wasmtime::Result<()> {
         self.counts.logs = self.counts.logs.saturating_add(1);
         if self.counts.logs <= MAX_EVENTS {
             truncate(&mut message);
             let data = data.filter(|data| data.len() <= MAX_EVENT_BYTES);
+            self.make_room().await;
             self.events.log(level, message, data);
         }
         Ok(())
     }
 
-    fn progress(&mut self, done: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
+    async fn progress(&mut self, done: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
         let grows = done.is_finite() && self.counts.last_progress.is_none_or(|last| done > last);
         if grows && self.counts.progress < MAX_EVENTS {
             self.counts.progress += 1;
@@ -181,6 +210,7 @@ impl host::Host for State {
                 truncate(&mut message);
                 message
             });
+            self.make_room().await;
             self.events.progress(done, total.filter(|total| total.is_finite()), message);
         }
         Ok(())

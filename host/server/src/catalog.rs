@@ -31,6 +31,8 @@ pub struct Served {
     pub checks: Arc<Semaphore>,
     /// Held while a large result of the plugin is worked on.
     pub results: Arc<Semaphore>,
+    /// Held by each of its calls that runs in the background.
+    pub tasks: Arc<Semaphore>,
     /// Cancelled when access is taken away: the plugin is removed, or a grant narrowed. Not when it is replaced.
     pub revoked: CancellationToken,
 }

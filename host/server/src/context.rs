@@ -1,34 +1,44 @@
 //! What is known of a request besides its method and parameters: who asks, in which revision, with which abilities.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use wharf_protocol::{
-    Id, Level, Revision, RpcError, capability::ClientCapabilities, encode::Encoder, message::notification_text,
-    meta::RequestMeta,
+    Id, Level, Revision, RpcError,
+    capability::ClientCapabilities,
+    encode::Encoder,
+    message::notification_text,
+    meta::{RELATED_TASK, RequestMeta},
+    revision::Era,
+    task::related_task,
 };
 use wharf_sandbox::{
-    Events,
+    Events, Wait,
     model::{self as wit, Kind},
 };
 
-use crate::{bridge, era::legacy::Session, outlet::Outlet, server::Server, shelf::Change, text};
+use crate::{bridge, era::legacy::Session, outlet::Outlet, server::Server, shelf::Change, tasks::Running, text};
 
 /// One request's surroundings.
 #[derive(Clone)]
 pub struct Context {
     pub server: Arc<Server>,
-    pub encoder: Encoder,
+    pub encoder: Arc<Encoder>,
     pub id: Id,
-    pub meta: RequestMeta,
+    pub meta: Arc<RequestMeta>,
     pub capabilities: Arc<ClientCapabilities>,
-    pub client_info: Option<Value>,
+    /// The JSON of what the client says of itself.
+    pub client_info: Option<Arc<str>>,
     /// Whom sealed state is bound to.
     pub principal: Arc<str>,
     /// Modern: the level the request asks for. Legacy requests look at their session.
     pub log_level: Option<Level>,
     pub outlet: Outlet,
     pub session: Option<Arc<Session>>,
+    /// What runs in the background, the task it runs as.
+    pub task: Option<Arc<Running>>,
+    /// The largest progress told so far: a plugin that asked begins again, its request does not.
+    progressed: Arc<Mutex<f64>>,
 }
 
 impl Context {
@@ -43,15 +53,17 @@ impl Context {
         session.touch();
         Self {
             server: Arc::clone(server),
-            encoder: server.encoder(session.revision).clone(),
+            encoder: Arc::clone(server.encoder(session.revision)),
             id: id.clone(),
-            meta,
+            meta: Arc::new(meta),
             capabilities: Arc::clone(&session.capabilities),
             client_info: session.client_info.clone(),
             principal: Arc::clone(&session.principal),
             log_level: None,
             outlet,
             session: Some(Arc::clone(session)),
+            task: None,
+            progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
         }
     }
 
@@ -60,7 +72,7 @@ impl Context {
         server: &Arc<Server>,
         id: &Id,
         meta: RequestMeta,
-        principal: &str,
+        principal: &Arc<str>,
         outlet: Outlet,
     ) -> Result<Self, RpcError> {
         let claim = meta.modern_claim()?;
@@ -70,16 +82,43 @@ impl Context {
         let log_level = meta.log_level().unwrap_or_default();
         Ok(Self {
             server: Arc::clone(server),
-            encoder: server.encoder(revision).clone(),
+            encoder: Arc::clone(server.encoder(revision)),
             id: id.clone(),
-            client_info: meta.client_info().cloned(),
-            meta,
+            client_info: meta.client_info().map(Into::into),
+            meta: Arc::new(meta),
             capabilities: Arc::new(claim.capabilities),
-            principal: principal.into(),
+            principal: Arc::clone(principal),
             log_level,
             outlet,
             session: None,
+            task: None,
+            progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
         })
+    }
+
+    /// Of a call that goes on by itself. The extension has neither progress nor messages for those.
+    pub fn for_task(&self, running: &Arc<Running>) -> Self {
+        let mut ctx = Self { task: Some(Arc::clone(running)), ..self.clone() };
+        if ctx.encoder.revision.era() == Era::Modern {
+            Arc::make_mut(&mut ctx.meta).progress_token = None;
+            ctx.log_level = None;
+        }
+        ctx
+    }
+
+    /// To whom tasks belong that this request begins, and which it may see.
+    pub fn owner(&self) -> Arc<str> {
+        match &self.session {
+            Some(session) => Arc::clone(&session.owner),
+            None => format!("principal {}", self.principal).into(),
+        }
+    }
+
+    /// Marks what is said on behalf of a task of 2025-11-25.
+    fn mark(&self, params: &mut Value) {
+        if let (Some(task), Some(object)) = (&self.task, params.as_object_mut()) {
+            object.insert("_meta".into(), json!({ RELATED_TASK: related_task(&task.id) }));
+        }
     }
 
     fn level(&self) -> Option<Level> {
@@ -93,8 +132,8 @@ impl Context {
     pub fn for_plugin(&self) -> wit::Context {
         let progress = self.meta.progress_token.is_some();
         let log = self.level().is_some();
-        let client = self.client_info.as_ref();
-        bridge::context(self.encoder.revision, client, &self.capabilities, self.meta.object(), progress, log)
+        let client = self.client_info.as_deref();
+        bridge::context(self.encoder.revision, client, &self.capabilities, self.meta.text(), progress, log)
     }
 
     /// Carries what a plugin says during a call to whom it concerns.
@@ -124,13 +163,21 @@ impl Events for CallEvents {
         }
         if self.context.level().is_some_and(|least| level >= least) {
             let data = data.and_then(|data| serde_json::from_str(&data).ok()).unwrap_or(Value::String(message));
-            let params = json!({ "level": level.as_str(), "logger": plugin, "data": data });
+            let mut params = json!({ "level": level.as_str(), "logger": plugin, "data": data });
+            self.context.mark(&mut params);
             self.context.outlet.offer(notification_text("notifications/message", Some(&params)));
         }
     }
 
     fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
         let Some(token) = &self.context.meta.progress_token else { return };
+        {
+            let mut progressed = self.context.progressed.lock().unwrap_or_else(PoisonError::into_inner);
+            if done <= *progressed {
+                return;
+            }
+            *progressed = done;
+        }
         let mut params = json!({ "progressToken": token.to_value(), "progress": number(done) });
         if let Some(object) = params.as_object_mut() {
             if let Some(total) = total {
@@ -142,7 +189,19 @@ impl Events for CallEvents {
                 object.insert("message".into(), message.into());
             }
         }
+        self.context.mark(&mut params);
         self.context.outlet.offer(notification_text("notifications/progress", Some(&params)));
+    }
+
+    fn hold(&self) -> Option<Wait<'_>> {
+        // What runs in the background answers into its task.
+        let waits = self.context.task.is_none() && self.context.outlet.is_full();
+        waits.then(|| Box::pin(self.context.outlet.ready()) as Wait<'_>)
+    }
+
+    fn unread(&self) -> Option<Wait<'_>> {
+        let waits = self.context.task.is_none() && !self.context.outlet.is_roomy();
+        waits.then(|| Box::pin(self.context.outlet.roomy()) as Wait<'_>)
     }
 
     fn list_changed(&self, kind: Kind) {

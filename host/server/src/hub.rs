@@ -7,10 +7,18 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use tokio::sync::broadcast::error::RecvError;
-use wharf_protocol::{Id, Level, message::notification_text, meta::SUBSCRIPTION_ID};
+use tokio::sync::{
+    broadcast::{self, error::RecvError},
+    watch,
+};
+use wharf_protocol::{Id, Level, Revision, message::notification_text, meta::SUBSCRIPTION_ID};
 
-use crate::{catalog::Generations, outlet::Outlet, server::Server};
+use crate::{
+    catalog::{Catalog, Generations},
+    outlet::Outlet,
+    server::Server,
+    tasks::Record,
+};
 
 /// Who listens, and to what.
 pub trait Listener: Send + Sync {
@@ -18,6 +26,8 @@ pub trait Listener: Send + Sync {
     fn wants_prompts(&self) -> bool;
     fn wants_resources(&self) -> bool;
     fn wants_resource(&self, uri: &str) -> bool;
+    fn wants_task(&self, task: &Record) -> bool;
+    fn revision(&self) -> Revision;
     /// Every URI it wants, for when single updates were missed.
     fn resources(&self) -> Vec<String>;
     /// The id that marks everything sent to it, if it is a subscription.
@@ -28,54 +38,90 @@ pub trait Listener: Send + Sync {
     fn told(&self) -> &Mutex<Option<Generations>>;
 }
 
-/// Feeds a listener until its outlet closes. `ready`: called once nothing can be missed any more.
-pub async fn feed(server: &Arc<Server>, listener: &dyn Listener, outlet: &Outlet, ready: impl AsyncFnOnce()) {
-    // Lists wait for the first load, so it is no change.
-    server.shelf.catalog().await;
-    let mut catalog = server.shelf.catalog.clone();
-    let mut updates = server.updates.subscribe();
-    let mut failures = server.shelf.failures.subscribe();
-    ready().await;
-    loop {
-        let generations = catalog.borrow_and_update().generations;
-        for method in list_changes(listener, generations) {
-            if outlet.send(notification(method, None, listener.tag())).await.is_err() {
+/// A listener's ends of everything that can change: what happens from [`Feed::open`] on reaches it.
+pub struct Feed {
+    server: Arc<Server>,
+    catalog: watch::Receiver<Arc<Catalog>>,
+    updates: broadcast::Receiver<Arc<str>>,
+    failures: broadcast::Receiver<Arc<str>>,
+    tasks: broadcast::Receiver<Arc<Record>>,
+}
+
+impl Feed {
+    /// Opened before the client hears that it is listening: nothing it does after that can be missed.
+    pub fn open(server: &Arc<Server>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            catalog: server.shelf.catalog.clone(),
+            updates: server.updates.subscribe(),
+            failures: server.shelf.failures.subscribe(),
+            tasks: server.tasks.changes.subscribe(),
+        }
+    }
+
+    /// Feeds the listener until its outlet closes.
+    pub async fn run(mut self, listener: &dyn Listener, outlet: &Outlet) {
+        // Lists wait for the first load, so it is no change; what failed in it is in the log.
+        if !*self.server.shelf.ready.borrow() {
+            self.server.shelf.catalog().await;
+            self.failures = self.failures.resubscribe();
+        }
+        loop {
+            let generations = self.catalog.borrow_and_update().generations;
+            for method in list_changes(listener, generations, self.server.shelf.first.get().copied()) {
+                if outlet.send(notification(method, None, listener.tag())).await.is_err() {
+                    return;
+                }
+            }
+            let sent = tokio::select! {
+                changed = self.catalog.changed() => if changed.is_err() { return } else { Ok(()) },
+                () = outlet.closed() => return,
+                updated = self.updates.recv() => match updated {
+                    Ok(uri) if listener.wants_resource(&uri) => outlet.send(updated_text(&uri, listener.tag())).await,
+                    Ok(_) => Ok(()),
+                    Err(RecvError::Lagged(_)) => {
+                        let mut sent = Ok(());
+                        for uri in listener.resources() {
+                            sent = outlet.send(updated_text(&uri, listener.tag())).await;
+                        }
+                        sent
+                    }
+                    Err(RecvError::Closed) => return,
+                },
+                // Who falls behind asks for its tasks anyway.
+                changed = self.tasks.recv() => match changed {
+                    Ok(task) if listener.wants_task(&task) => {
+                        let encoder = self.server.encoder(listener.revision());
+                        outlet.send(encoder.task_changed(&task.task, task.detail(), listener.tag())).await
+                    }
+                    _ => Ok(()),
+                },
+                failure = self.failures.recv() => match failure {
+                    Ok(text) if listener.wants_messages(Level::Error) => {
+                        let params = json!({ "level": Level::Error.as_str(), "logger": "wharf", "data": *text });
+                        outlet.send(notification_text("notifications/message", Some(&params))).await
+                    }
+                    _ => Ok(()),
+                },
+            };
+            if sent.is_err() {
                 return;
             }
-        }
-        let sent = tokio::select! {
-            changed = catalog.changed() => if changed.is_err() { return } else { Ok(()) },
-            () = outlet.closed() => return,
-            updated = updates.recv() => match updated {
-                Ok(uri) if listener.wants_resource(&uri) => outlet.send(updated_text(&uri, listener.tag())).await,
-                Ok(_) => Ok(()),
-                Err(RecvError::Lagged(_)) => {
-                    let mut sent = Ok(());
-                    for uri in listener.resources() {
-                        sent = outlet.send(updated_text(&uri, listener.tag())).await;
-                    }
-                    sent
-                }
-                Err(RecvError::Closed) => return,
-            },
-            failure = failures.recv() => match failure {
-                Ok(text) if listener.wants_messages(Level::Error) => {
-                    let params = json!({ "level": Level::Error.as_str(), "logger": "wharf", "data": *text });
-                    outlet.send(notification_text("notifications/message", Some(&params))).await
-                }
-                _ => Ok(()),
-            },
-        };
-        if sent.is_err() {
-            return;
         }
     }
 }
 
-fn list_changes(listener: &dyn Listener, now: Generations) -> Vec<&'static str> {
+/// Whether who subscribes to one resource hears of another: of itself, and of what lies below it.
+pub fn covers(subscribed: &str, uri: &str) -> bool {
+    uri.strip_prefix(subscribed)
+        .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
+}
+
+fn list_changes(listener: &dyn Listener, now: Generations, first: Option<Generations>) -> Vec<&'static str> {
     let mut told = listener.told().lock().unwrap_or_else(PoisonError::into_inner);
     let mut methods = Vec::new();
-    let Some(before) = told.replace(now) else { return methods };
+    // Who came before the first load may have seen its lists, and nothing older.
+    let Some(before) = told.replace(now).or(first) else { return methods };
     if before.tools != now.tools && listener.wants_tools() {
         methods.push("notifications/tools/list_changed");
     }

@@ -5,9 +5,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::{Id, RpcError, params};
+use wharf_protocol::{
+    Id, RpcError,
+    params::{self, Params},
+};
 
 /// More than this at once is refused, so that a client that never reads cannot fill memory.
 const MAX_IN_FLIGHT: usize = 1024;
@@ -41,7 +43,7 @@ impl InFlight {
     }
 
     /// Follows a `notifications/cancelled`; unknown and malformed ones do nothing.
-    pub fn cancel(&self, params: Option<&RawValue>) {
+    pub fn cancel(&self, params: Option<&Params>) {
         let id =
             params::read::<params::Cancelled>(params).ok().and_then(|params| Id::from_raw(params.request_id.get()));
         if let Some(token) = id.and_then(|id| lock(&self.0).get(&id).cloned()) {

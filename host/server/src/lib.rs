@@ -7,12 +7,13 @@
 //! 3. `router` names every method; `call` runs those that need a plugin;
 //! 4. `catalog` says which plugin; `scope` and `grants` say what it may touch;
 //! 5. the sandbox crate makes one store, runs one operation, drops everything;
-//! 6. `bridge` turns the outcome into MCP, and the context's encoder writes it for the revision.
+//! 6. `bridge` turns the outcome into MCP, the context's encoder writes it for the revision, `answer` makes it a response.
 //!
-//! Beside that, `watcher` notices files and `library` turns them into the next catalog; `hub` tells clients.
+//! A call that goes on in the background takes the same way; `tasks` keeps what becomes of it. Beside that, `watcher` notices files and `library` turns them into the next catalog; `hub` tells clients.
 
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod app;
 pub mod bridge;
 pub mod call;
@@ -35,7 +36,10 @@ pub mod scope;
 pub mod seal;
 pub mod server;
 pub mod shelf;
+pub mod task_methods;
+pub mod tasks;
 pub mod template;
 pub mod text;
 pub mod transport;
+pub mod unguessable;
 pub mod watcher;

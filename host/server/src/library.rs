@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -39,6 +39,7 @@ pub struct Library {
     announced: HashMap<(String, u8), Announced>,
     catalog: watch::Sender<Arc<Catalog>>,
     ready: watch::Sender<bool>,
+    first: Arc<OnceLock<Generations>>,
     changes: mpsc::Receiver<Change>,
     later: mpsc::Sender<Change>,
     status: Arc<Mutex<BTreeMap<String, Status>>>,
@@ -57,10 +58,11 @@ impl Library {
         let (ready, ready_seen) = watch::channel(false);
         let (later, changes) = mpsc::channel(256);
         let (failures, _) = tokio::sync::broadcast::channel(64);
-        let status = Arc::default();
+        let (status, first): (Arc<_>, Arc<OnceLock<Generations>>) = Default::default();
         let shelf = Shelf {
             catalog: catalog_seen,
             ready: ready_seen,
+            first: Arc::clone(&first),
             changes: later.clone(),
             status: Arc::clone(&status),
             failures: failures.clone(),
@@ -75,6 +77,7 @@ impl Library {
             announced: HashMap::new(),
             catalog,
             ready,
+            first,
             changes,
             later,
             status,
@@ -199,8 +202,9 @@ impl Library {
         let code = match self.loader.code(&config).await {
             Ok(code) => code,
             Err(problem) => {
+                let changed = self.follow(&config);
                 self.failed(&config, &problem);
-                return self.follow(&config);
+                return changed;
             }
         };
         if let Some(served) = self.served.get(&config.id)
@@ -216,8 +220,9 @@ impl Library {
         match self.ask(&plugin, &config).await {
             Ok((listing, offer)) => self.serve(plugin, config, listing, offer),
             Err(problem) => {
+                let changed = self.follow(&config);
                 self.failed(&config, &problem);
-                self.follow(&config)
+                changed
             }
         }
     }
@@ -258,6 +263,7 @@ impl Library {
             offer: Arc::new(offer),
             checks: Arc::new(Semaphore::new(1)),
             results: Arc::new(Semaphore::new(1)),
+            tasks: Arc::new(Semaphore::new((config.limits.concurrency / 2).max(1))),
             revoked,
         };
         self.served.insert(id.clone(), served);
@@ -354,6 +360,7 @@ impl Library {
     fn publish(&self) {
         match Catalog::build(self.in_order(), self.generations, self.config.page_items) {
             Ok(catalog) => {
+                self.first.get_or_init(|| self.generations);
                 self.catalog.send_replace(Arc::new(catalog));
             }
             Err(clash) => tracing::error!(plugin = clash.loser, "not published: {}", clash.problem),

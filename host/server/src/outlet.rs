@@ -1,30 +1,103 @@
-//! Where what belongs to a request goes while it runs: its pipe, or its response stream.
+//! Where messages that belong to a request go while it runs: its pipe, or its response stream.
 
-use tokio::sync::mpsc;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// What a message takes besides its text.
+const MESSAGE_BYTES: usize = 64;
+
+/// The room, in bytes, that a message may need.
+const RESERVE: u32 = 64 * 1024;
 
 /// Where messages that belong to a request go: its pipe, or its response stream.
 #[derive(Clone)]
-pub struct Outlet(mpsc::Sender<String>);
+pub struct Outlet {
+    sender: mpsc::UnboundedSender<Queued>,
+    /// A permit for each byte that may wait, which is the queue's bound.
+    room: Arc<Semaphore>,
+    bytes: u32,
+}
+
+/// A message that waits to be read. Its room is free again when it is dropped.
+pub struct Queued {
+    pub text: String,
+    _room: OwnedSemaphorePermit,
+}
 
 /// The other side is gone.
 #[derive(Debug)]
 pub struct Closed;
 
 impl Outlet {
-    pub fn new(sender: mpsc::Sender<String>) -> Self {
-        Self(sender)
+    /// `bytes`: how much may wait; a single larger message waits alone.
+    pub fn new(bytes: u32) -> (Self, mpsc::UnboundedReceiver<Queued>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let room = Arc::new(Semaphore::new(usize::try_from(bytes).unwrap_or(usize::MAX)));
+        (Self { sender, room, bytes }, receiver)
     }
 
+    fn room_for(&self, text: &str) -> u32 {
+        u32::try_from(text.len() + MESSAGE_BYTES).map_or(self.bytes, |length| length.min(self.bytes))
+    }
+
+    /// Waits until the other side has read enough.
     pub async fn send(&self, text: String) -> Result<(), Closed> {
-        self.0.send(text).await.map_err(|_| Closed)
+        let room = Arc::clone(&self.room).acquire_many_owned(self.room_for(&text)).await.map_err(|_| Closed)?;
+        self.sender.send(Queued { text, _room: room }).map_err(|_| Closed)
     }
 
     /// Drops the message if there is no room: for what may be lost, from where nothing may wait.
     pub fn offer(&self, text: String) {
-        self.0.try_send(text).ok();
+        if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(self.room_for(&text)) {
+            self.sender.send(Queued { text, _room: room }).ok();
+        }
+    }
+
+    /// Waits while those who have something to say wait already. One byte of room is asked for: who waits here may be many,
+    /// and more would add up to all there is.
+    pub async fn ready(&self) {
+        // Never closed.
+        drop(self.room.acquire().await);
+    }
+
+    /// Whether those who have something to say wait.
+    pub fn is_full(&self) -> bool {
+        self.room.available_permits() == 0
+    }
+
+    /// Waits until a message of any usual size finds room.
+    pub async fn roomy(&self) {
+        drop(self.room.acquire_many(RESERVE.min(self.bytes / 2)).await);
+    }
+
+    pub fn is_roomy(&self) -> bool {
+        self.room.available_permits() >= RESERVE.min(self.bytes / 2) as usize
     }
 
     pub async fn closed(&self) {
-        self.0.closed().await;
+        self.sender.closed().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_waits_has_a_bound_in_bytes() {
+        let (outlet, mut queue) = Outlet::new(100);
+        outlet.send("x".repeat(20)).await.unwrap();
+        outlet.offer("y".repeat(20));
+        assert!(outlet.send("z".repeat(20)).now_or_never().is_none(), "there is no room");
+        outlet.ready().now_or_never().unwrap();
+        drop(queue.recv().await.unwrap());
+        outlet.send("larger than all there is".repeat(9)).await.unwrap();
+        assert!(outlet.ready().now_or_never().is_none());
+        assert_eq!(queue.recv().await.unwrap().text.len(), 216);
+        drop(queue);
+        assert!(outlet.send("x".into()).await.is_err());
     }
 }

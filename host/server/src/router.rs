@@ -1,28 +1,36 @@
 //! Every method, in one match. What a method needs of its era comes in the context; what it answers is neutral until the
 //! context's encoder writes it.
 
-use serde_json::value::RawValue;
 use wharf_protocol::{
-    Level, RpcError,
-    params::{self, Complete, CompleteContext, Reference},
+    Level, Revision, RpcError,
+    params::{self, Complete, CompleteContext, Params, Reference},
     revision::Era,
 };
 use wharf_sandbox::{Operation, Outcome, model::Target};
 
-use crate::{bridge, call, catalog::List, context::Context, era, scope::CallRoots, server::INSTRUCTIONS};
+use crate::{
+    answer::Answer, bridge, call, catalog::List, context::Context, era, scope::CallRoots, server::INSTRUCTIONS,
+    task_methods as tasks,
+};
 
 /// Answers one request with the JSON of its result.
-pub async fn handle(ctx: &Context, method: &str, params: Option<&RawValue>) -> Result<String, RpcError> {
-    let era = ctx.encoder.revision.era();
-    if era == Era::Modern {
+pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
+    if ctx.encoder.revision.era() == Era::Modern {
         ctx.meta.log_level()?;
     }
-    match (method, era) {
-        ("tools/list", _) => list(ctx, List::Tools, params).await,
-        ("resources/list", _) => list(ctx, List::Resources, params).await,
-        ("resources/templates/list", _) => list(ctx, List::Templates, params).await,
-        ("prompts/list", _) => list(ctx, List::Prompts, params).await,
-        ("tools/call", _) => call::tool(ctx, params::read(params)?, params::read(params)?).await,
+    match method {
+        "tools/list" => list(ctx, List::Tools, params).await,
+        "resources/list" => list(ctx, List::Resources, params).await,
+        "resources/templates/list" => list(ctx, List::Templates, params).await,
+        "prompts/list" => list(ctx, List::Prompts, params).await,
+        _ => made(ctx, method, params).await.map(Answer::Own),
+    }
+}
+
+/// What is made for one request.
+async fn made(ctx: &Context, method: &str, params: Option<&Params>) -> Result<String, RpcError> {
+    match (method, ctx.encoder.revision.era()) {
+        ("tools/call", _) => call::tool(ctx, params).await,
         ("resources/read", _) => call::resource(ctx, params::read(params)?, params::read(params)?).await,
         ("prompts/get", _) => call::prompt(ctx, params::read(params)?, params::read(params)?).await,
         ("completion/complete", _) => complete(ctx, params::read(params)?).await,
@@ -30,6 +38,11 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&RawValue>) -> R
         ("logging/setLevel", Era::Legacy) => set_level(ctx, params::read(params)?),
         ("resources/subscribe", Era::Legacy) => subscribe(ctx, params::read(params)?).await,
         ("resources/unsubscribe", Era::Legacy) => unsubscribe(ctx, params::read(params)?),
+        ("tasks/get", _) if has_tasks(ctx) => tasks::get(ctx, &params::read(params)?),
+        ("tasks/cancel", _) if has_tasks(ctx) => tasks::cancel(ctx, &params::read(params)?),
+        ("tasks/update", Era::Modern) if has_tasks(ctx) => tasks::update(ctx, params::read(params)?),
+        ("tasks/result", Era::Legacy) if has_tasks(ctx) => tasks::result(ctx, &params::read(params)?).await,
+        ("tasks/list", Era::Legacy) if has_tasks(ctx) => tasks::list(ctx, &params::read(params)?),
         ("server/discover", Era::Modern) => Ok(ctx.encoder.discover(INSTRUCTIONS)),
         ("subscriptions/listen", Era::Modern) => era::modern::listen(ctx, params::read(params)?).await,
         _ => Err(RpcError::method_not_found(method)),
@@ -37,7 +50,8 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&RawValue>) -> R
 }
 
 /// Whether a method exists for modern requests, which HTTP must know before it looks at anything else.
-pub fn is_modern_method(method: &str) -> bool {
+pub fn is_modern_method(method: &str, tasks: bool) -> bool {
+    let of_tasks = matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel");
     matches!(
         method,
         "tools/list"
@@ -50,13 +64,18 @@ pub fn is_modern_method(method: &str) -> bool {
             | "completion/complete"
             | "server/discover"
             | "subscriptions/listen"
-    )
+    ) || (tasks && of_tasks)
 }
 
-async fn list(ctx: &Context, list: List, params: Option<&RawValue>) -> Result<String, RpcError> {
+/// Which revisions have tasks, if the operator does.
+fn has_tasks(ctx: &Context) -> bool {
+    ctx.encoder.tasks && ctx.encoder.revision >= Revision::V2025_11_25
+}
+
+async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Answer, RpcError> {
     let params: params::List = params::read(params)?;
     let catalog = ctx.server.shelf.catalog().await;
-    catalog.page(list, params.cursor.as_deref(), &ctx.encoder).map(|page| page.to_string())
+    catalog.page(list, params.cursor.as_deref(), &ctx.encoder).map(Answer::Kept)
 }
 
 async fn complete(ctx: &Context, params: Complete) -> Result<String, RpcError> {

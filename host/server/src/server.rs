@@ -12,7 +12,13 @@ use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
 
-use crate::{config::Config, scope::Scopes, seal::Seal, shelf::Shelf};
+use crate::{
+    config::Config,
+    scope::Scopes,
+    seal::Seal,
+    shelf::Shelf,
+    tasks::{Memory, Tasks},
+};
 
 /// What wharf tells a model about itself: nothing, since each tool says what it is.
 pub const INSTRUCTIONS: Option<&str> = None;
@@ -29,9 +35,11 @@ pub struct Server {
     pub updates: broadcast::Sender<Arc<str>>,
     /// Cancelled when wharf shuts down.
     pub stop: CancellationToken,
-    /// Every task that serves somebody; shutdown waits for them.
-    pub tasks: TaskTracker,
-    encoders: [Encoder; Revision::ALL.len()],
+    /// Calls that go on in the background.
+    pub tasks: Arc<Tasks>,
+    /// Everything that works for somebody; shutdown waits for it.
+    pub tracker: TaskTracker,
+    encoders: [Arc<Encoder>; Revision::ALL.len()],
     incidents: AtomicU64,
     hinted: Mutex<HashSet<String>>,
 }
@@ -45,21 +53,29 @@ impl Server {
     ) -> anyhow::Result<Arc<Self>> {
         let info =
             ServerInfo { name: "wharf".into(), title: Some("wharf".into()), version: env!("CARGO_PKG_VERSION").into() };
+        let seal = match config.protocol.state_key {
+            Some(key) => Seal::with_key(key.0),
+            None => Seal::generate().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
+        };
         Ok(Arc::new(Self {
-            config,
             shelf,
             scopes,
-            seal: Seal::generate().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
+            seal,
             updates: broadcast::channel(UPDATES_KEPT).0,
             stop,
-            tasks: TaskTracker::new(),
-            encoders: Revision::ALL.map(|revision| Encoder { revision, server: info.clone() }),
+            tasks: Tasks::new(Box::new(Memory::new(config.total_tasks)), config.total_concurrency / 2),
+            tracker: TaskTracker::new(),
+            encoders: Revision::ALL.map(|revision| {
+                let (tasks, lists) = (config.protocol.tasks, config.protocol.lists);
+                Arc::new(Encoder::new(revision, info.clone(), tasks, lists))
+            }),
+            config,
             incidents: AtomicU64::new(0),
             hinted: Mutex::default(),
         }))
     }
 
-    pub fn encoder(&self, revision: Revision) -> &Encoder {
+    pub fn encoder(&self, revision: Revision) -> &Arc<Encoder> {
         let [v2024_11, v2025_03, v2025_06, v2025_11, v2026_07] = &self.encoders;
         match revision {
             Revision::V2024_11_05 => v2024_11,

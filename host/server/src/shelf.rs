@@ -2,14 +2,17 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use tokio::sync::{broadcast, mpsc, watch};
 use wharf_sandbox::model::Kind;
 
-use crate::{catalog::Catalog, config::Config};
+use crate::{
+    catalog::{Catalog, Generations},
+    config::Config,
+};
 
 /// How long clients wait for the first load; what is not ready by then follows.
 pub const FIRST_LOAD: Duration = Duration::from_secs(15);
@@ -43,6 +46,8 @@ pub struct Shelf {
     pub catalog: watch::Receiver<Arc<Catalog>>,
     /// True once the first load is over.
     pub ready: watch::Receiver<bool>,
+    /// What there was when it was over: no list that a client has seen is older.
+    pub first: Arc<OnceLock<Generations>>,
     pub changes: mpsc::Sender<Change>,
     pub(crate) status: Arc<Mutex<BTreeMap<String, Status>>>,
     /// Told of plugins that fail, in one sentence for clients.
@@ -56,8 +61,8 @@ impl Shelf {
 
     /// The catalog, once there is one; after [`FIRST_LOAD`] whatever there is.
     pub async fn catalog(&self) -> Arc<Catalog> {
-        let mut ready = self.ready.clone();
-        if !*ready.borrow() {
+        if !*self.ready.borrow() {
+            let mut ready = self.ready.clone();
             // A closed channel means the library is gone; what it left is still served.
             let _ = tokio::time::timeout(FIRST_LOAD, ready.wait_for(|ready| *ready)).await;
         }

@@ -90,7 +90,7 @@ pub fn parameters(function: &mut ImplItemFn) -> syn::Result<(bool, Vec<Parameter
     Ok((takes_call, rest))
 }
 
-/// One `key`, `key = "text"` or `key = true` of an option list.
+/// One `key`, `key = "text"`, `key = true` or `key = EXPRESSION` of an option list.
 pub struct Option_ {
     pub key: Ident,
     pub value: Value,
@@ -99,22 +99,43 @@ pub struct Option_ {
 pub enum Value {
     Text(LitStr),
     Flag(bool),
+    /// Anything else, such as the name of a constant; few options take it.
+    Code(Expr),
 }
 
 impl Option_ {
     pub fn text(self) -> syn::Result<String> {
+        self.literal().map(|text| text.value())
+    }
+
+    /// The text as it stands in the source, for messages that point at it.
+    pub fn literal(self) -> syn::Result<LitStr> {
         match self.value {
-            Value::Text(text) => Ok(text.value()),
-            Value::Flag(_) => {
+            Value::Text(text) => Ok(text),
+            Value::Flag(_) | Value::Code(_) => {
                 Err(syn::Error::new(self.key.span(), format!("`{}` needs a text: {} = \"…\"", self.key, self.key)))
             }
         }
     }
 
     pub fn flag(self) -> syn::Result<bool> {
+        let span = match self.value {
+            Value::Flag(flag) => return Ok(flag),
+            Value::Text(text) => text.span(),
+            Value::Code(code) => code.span(),
+        };
+        Err(syn::Error::new(span, format!("`{}` is true or false", self.key)))
+    }
+
+    /// A text, written out or as any expression that gives one.
+    pub fn expression(self) -> syn::Result<Expr> {
         match self.value {
-            Value::Flag(flag) => Ok(flag),
-            Value::Text(text) => Err(syn::Error::new(text.span(), format!("`{}` is true or false", self.key))),
+            Value::Text(text) => Ok(Expr::Lit(ExprLit { attrs: Vec::new(), lit: Lit::Str(text) })),
+            Value::Code(code) => Ok(code),
+            Value::Flag(_) => Err(syn::Error::new(
+                self.key.span(),
+                format!("`{}` needs a text or the name of a constant: {} = …", self.key, self.key),
+            )),
         }
     }
 }
@@ -131,7 +152,13 @@ pub fn take_options(function: &mut ImplItemFn, name: &str) -> syn::Result<Option
         let key = meta.path.require_ident()?.clone();
         let value = if meta.input.peek(syn::Token![=]) {
             let value = meta.value()?;
-            if value.peek(LitStr) { Value::Text(value.parse()?) } else { Value::Flag(value.parse::<LitBool>()?.value) }
+            if value.peek(LitStr) {
+                Value::Text(value.parse()?)
+            } else if value.peek(LitBool) {
+                Value::Flag(value.parse::<LitBool>()?.value)
+            } else {
+                Value::Code(value.parse()?)
+            }
         } else {
             Value::Flag(true)
         };

@@ -15,7 +15,14 @@ mod tools;
 /// Every function of the block becomes a tool: its name, its doc comment as the description, its argument type's schema.
 ///
 /// `fn name([call: &Call,] [args: Args]) -> R`, with `Args: Deserialize + JsonSchema` and `R: IntoTool`.
-/// `#[tool(name = "…", title = "…", read_only, destructive = false, idempotent, open_world = false)]` says more.
+/// `#[tool(name = "…", title = "…", read_only, destructive = false, idempotent, open_world = false)]` says more, and:
+///
+/// - `needs = "sampling"`, or several as in `"form, roots"`: what the client must be able to do; wharf refuses a call from one
+///   that cannot. There are `form`, `page`, `sampling`, `sampling-tools`, `roots`, `progress` and `log`.
+/// - `task = "optional"` or `"required"`: a client may, or must, run the call as a task in the background. Questions are then
+///   asked from inside the task; with `ask_before_task` they are asked first, and the task begins with the answers.
+/// - `schema = SCHEMA`: this JSON Schema instead of the argument type's own, which then need not derive `JsonSchema`. A text or
+///   any expression for one, such as `include_str!("schema.json")`.
 #[proc_macro_attribute]
 pub fn tools(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand(attribute, parse_macro_input!(item as ItemImpl), tools::expand)

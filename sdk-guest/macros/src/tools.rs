@@ -2,11 +2,33 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{ImplItemFn, ItemImpl, ReturnType};
+use syn::{Expr, Ident, ImplItemFn, ItemImpl, LitStr, ReturnType};
 
 use crate::function::{Option_, description, functions, parameters, take_options, unknown_option};
 
-const OPTIONS: [&str; 6] = ["name", "title", "read_only", "destructive", "idempotent", "open_world"];
+const OPTIONS: [&str; 10] = [
+    "name",
+    "title",
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "schema",
+    "needs",
+    "task",
+    "ask_before_task",
+];
+
+/// What a client can do, as the contract spells it, and the constant of each.
+const ABILITIES: [(&str, &str); 7] = [
+    ("form", "FORM"),
+    ("page", "PAGE"),
+    ("sampling", "SAMPLING"),
+    ("sampling-tools", "SAMPLING_TOOLS"),
+    ("roots", "ROOTS"),
+    ("progress", "PROGRESS"),
+    ("log", "LOG"),
+];
 
 pub fn expand(block: &mut ItemImpl) -> syn::Result<TokenStream> {
     let own = block.self_ty.clone();
@@ -53,21 +75,32 @@ fn tool(function: &mut ImplItemFn) -> syn::Result<(TokenStream, TokenStream)> {
         ReturnType::Default => quote! { () },
         ReturnType::Type(_, ty) => quote! { #ty },
     };
-    let Options { name, title, hints } = read_options(options, &ident.to_string())?;
+    let Options { name, title, hints, schema, needs, task, ask_before_task } =
+        read_options(options, &ident.to_string())?;
     let title = match title {
-        Some(title) => quote! { ::core::option::Option::Some(#title) },
+        Some(title) => quote! { ::core::option::Option::Some(#title.into()) },
         None => quote! { ::core::option::Option::None },
     };
-    let input = match rest.first() {
-        Some(args) => {
+    let input = match (schema, rest.first()) {
+        (Some(schema), _) => quote! { ::std::string::String::from(#schema) },
+        (None, Some(args)) => {
             let ty = &args.ty;
             quote! { ::wharf_sdk::arguments_schema::<#ty>() }
         }
-        None => quote! { ::wharf_sdk::macro_support::no_arguments_schema() },
+        (None, None) => quote! { ::wharf_sdk::macro_support::no_arguments_schema() },
     };
     let descriptor = quote! {
         ::wharf_sdk::macro_support::tool(
-            #name, #description, #title, #input, <#output as ::wharf_sdk::IntoTool>::schema(), #hints,
+            #name, #description, #input,
+            ::wharf_sdk::ToolDetails {
+                title: #title,
+                output_schema: <#output as ::wharf_sdk::IntoTool>::schema(),
+                hints: #hints,
+                needs: #needs,
+                task: #task,
+                ask_before_task: #ask_before_task,
+                more: ::core::option::Option::None,
+            },
         )
     };
     let call = takes_call.then(|| quote! { call, });
@@ -94,11 +127,16 @@ struct Options {
     name: String,
     title: Option<String>,
     hints: TokenStream,
+    schema: Option<Expr>,
+    needs: TokenStream,
+    task: TokenStream,
+    ask_before_task: bool,
 }
 
 fn read_options(options: Vec<Option_>, function: &str) -> syn::Result<Options> {
-    let (mut name, mut title) = (function.to_owned(), None);
+    let (mut name, mut title, mut schema) = (function.to_owned(), None, None);
     let (mut read_only, mut destructive, mut idempotent, mut open_world) = (None, None, None, None);
+    let (mut needs, mut task, mut ask_before_task) = (None, None, None);
     for option in options {
         let key = option.key.clone();
         match key.to_string().as_str() {
@@ -108,24 +146,75 @@ fn read_options(options: Vec<Option_>, function: &str) -> syn::Result<Options> {
             "destructive" => destructive = Some(option.flag()?),
             "idempotent" => idempotent = Some(option.flag()?),
             "open_world" => open_world = Some(option.flag()?),
+            "schema" => schema = Some(option.expression()?),
+            "needs" => needs = Some(option.literal()?),
+            "task" => task = Some(option.literal()?),
+            "ask_before_task" => ask_before_task = option.flag()?.then_some(key),
             _ => return Err(unknown_option(&key, &OPTIONS)),
         }
     }
-    let hint = |value: Option<bool>| match value {
+    let hints = hints([read_only, destructive, idempotent, open_world]);
+    let needs = abilities(needs.as_ref())?;
+    let task_support = task_support(task.as_ref(), ask_before_task.as_ref())?;
+    Ok(Options { name, title, hints, schema, needs, task: task_support, ask_before_task: ask_before_task.is_some() })
+}
+
+fn hints(given: [Option<bool>; 4]) -> TokenStream {
+    if given.iter().all(Option::is_none) {
+        return quote! { ::core::option::Option::None };
+    }
+    let [read_only, destructive, idempotent, open_world] = given.map(|value| match value {
         Some(value) => quote! { ::core::option::Option::Some(#value) },
         None => quote! { ::core::option::Option::None },
+    });
+    quote! {
+        ::core::option::Option::Some(::wharf_sdk::Hints {
+            read_only: #read_only, destructive: #destructive, idempotent: #idempotent, open_world: #open_world,
+        })
+    }
+}
+
+/// Of `needs = "form, sampling"` the flags.
+fn abilities(needs: Option<&LitStr>) -> syn::Result<TokenStream> {
+    let Some(needs) = needs else { return Ok(quote! { ::wharf_sdk::Abilities::empty() }) };
+    let mut flags = Vec::new();
+    for word in needs.value().split(',').map(str::trim) {
+        let Some((_, constant)) = ABILITIES.iter().find(|(name, _)| *name == word) else {
+            let known: Vec<&str> = ABILITIES.iter().map(|(name, _)| *name).collect();
+            return Err(syn::Error::new(
+                needs.span(),
+                format!("no client can do `{word}`; there are: {}", known.join(", ")),
+            ));
+        };
+        let constant = Ident::new(constant, needs.span());
+        flags.push(quote! { ::wharf_sdk::Abilities::#constant });
+    }
+    Ok(quote! { #(#flags)|* })
+}
+
+fn task_support(task: Option<&LitStr>, ask_before_task: Option<&Ident>) -> syn::Result<TokenStream> {
+    let support = task.map(|task| (task, task.value()));
+    let support = match &support {
+        None => quote! { Forbidden },
+        Some((task, text)) => match text.as_str() {
+            "forbidden" => quote! { Forbidden },
+            "optional" => quote! { Optional },
+            "required" => quote! { Required },
+            _ => {
+                return Err(syn::Error::new(
+                    task.span(),
+                    format!("a task is \"forbidden\", \"optional\" or \"required\", not \"{text}\""),
+                ));
+            }
+        },
     };
-    let any = [read_only, destructive, idempotent, open_world].iter().any(Option::is_some);
-    let (read_only, destructive, idempotent, open_world) =
-        (hint(read_only), hint(destructive), hint(idempotent), hint(open_world));
-    let hints = if any {
-        quote! {
-            ::core::option::Option::Some(::wharf_sdk::Hints {
-                read_only: #read_only, destructive: #destructive, idempotent: #idempotent, open_world: #open_world,
-            })
-        }
-    } else {
-        quote! { ::core::option::Option::None }
-    };
-    Ok(Options { name, title, hints })
+    if let Some(key) = ask_before_task
+        && task.is_none_or(|task| task.value() == "forbidden")
+    {
+        return Err(syn::Error::new(
+            key.span(),
+            "only what can run as a task asks before it: add task = \"optional\" or task = \"required\"",
+        ));
+    }
+    Ok(quote! { ::wharf_sdk::TaskSupport::#support })
 }

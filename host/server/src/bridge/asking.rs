@@ -7,12 +7,12 @@ use wharf_sandbox::model as wit;
 use super::parse_json;
 use crate::{schema::Schema, text::clean};
 
-/// What a call is told of its caller.
+/// What a call is told of its caller; `client` and `meta` are JSON.
 pub fn context(
     revision: Revision,
-    client: Option<&Value>,
+    client: Option<&str>,
     capabilities: &ClientCapabilities,
-    meta: &Object,
+    meta: &str,
     progress: bool,
     log: bool,
 ) -> wit::Context {
@@ -30,13 +30,10 @@ pub fn context(
             abilities |= ability;
         }
     }
-    let more = json!({
-        "revision": revision.as_str(),
-        "client": client,
-        "meta": meta,
-        "capabilities": capabilities.raw,
-    });
-    wit::Context { answers: Vec::new(), state: None, abilities, more: more.to_string() }
+    // All of it is JSON already.
+    let (revision, client, declared) = (revision.as_str(), client.unwrap_or("null"), &capabilities.text);
+    let more = format!(r#"{{"revision":"{revision}","client":{client},"meta":{meta},"capabilities":{declared}}}"#);
+    wit::Context { answers: Vec::new(), state: None, abilities, more }
 }
 
 /// The capabilities, as MCP shapes them, that `needs` and the client lacks; none if it lacks nothing.
@@ -87,12 +84,41 @@ pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question,
             {
                 return Err("a sampling question needs `messages` and `maxTokens`".into());
             }
+            check_tool_results(&params)?;
             // It would let a plugin read what other servers told the model.
             params.remove("includeContext");
             mcp::Question::Sample(params)
         }
         wit::Question::Roots => mcp::Question::Roots,
     })
+}
+
+/// A message with results of tools holds nothing else, and follows at once on the one that used those tools.
+fn check_tool_results(params: &Object) -> Result<(), String> {
+    let blocks = |message: &Value, kind: &str, id: &str| -> (Vec<String>, usize) {
+        let content = message.get("content");
+        let all: Vec<&Value> = match content {
+            Some(Value::Array(blocks)) => blocks.iter().collect(),
+            other => other.into_iter().collect(),
+        };
+        let ids = all.iter().filter(|block| block.get("type").is_some_and(|one| one == kind));
+        let ids = ids.map(|block| block.get(id).and_then(Value::as_str).unwrap_or_default().to_owned()).collect();
+        (ids, all.len())
+    };
+    let mut used: Vec<String> = Vec::new();
+    for message in params.get("messages").and_then(Value::as_array).into_iter().flatten() {
+        let (mut results, all) = blocks(message, "tool_result", "toolUseId");
+        if !results.is_empty() && results.len() != all {
+            return Err("a message with tool results holds nothing else".into());
+        }
+        results.sort();
+        used.sort();
+        if results != used {
+            return Err("each use of a tool is answered by a result in the next message".into());
+        }
+        used = blocks(message, "tool_use", "id").0;
+    }
+    if used.is_empty() { Ok(()) } else { Err("the last message uses tools and no results follow".into()) }
 }
 
 /// A form's schema: an object of plain fields, nothing nested.
@@ -196,5 +222,59 @@ fn elicited(reply: &Value, accepted: impl FnOnce() -> Result<String, String>) ->
         Some("decline") => Ok(wit::Answer::Declined),
         Some("cancel") => Ok(wit::Answer::Cancelled),
         _ => Err("not a result of elicitation/create: `action` is accept, decline or cancel".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(messages: &Value) -> Result<mcp::Question, String> {
+        let params = json!({ "messages": messages, "maxTokens": 1, "includeContext": "allServers" });
+        question("p", &wit::Question::Sample(params.to_string()))
+    }
+
+    #[test]
+    fn results_of_tools_follow_their_use() {
+        let used =
+            json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "1", "name": "t", "input": {} }] });
+        let result = json!({ "type": "tool_result", "toolUseId": "1", "content": [] });
+        let answered = json!({ "role": "user", "content": [result] });
+        let mixed = json!({ "role": "user", "content": [result, { "type": "text", "text": "x" }] });
+        let text = json!({ "role": "user", "content": { "type": "text", "text": "x" } });
+        for (messages, fits) in [
+            (json!([text]), true),
+            (json!([text, used, answered]), true),
+            (json!([text, used]), false),
+            (json!([text, used, text]), false),
+            (json!([text, answered]), false),
+            (json!([text, used, mixed]), false),
+        ] {
+            assert_eq!(sample(&messages).is_ok(), fits, "{messages}");
+        }
+    }
+
+    #[test]
+    fn tools_in_sampling_are_an_ability_of_their_own_and_context_is_not_asked_for() {
+        let Ok(plain) = sample(&json!([])) else { panic!("it is a question") };
+        assert_eq!(ability_for(&plain), wit::Abilities::SAMPLING);
+        let mcp::Question::Sample(mut params) = plain else { panic!("of another kind") };
+        assert!(!params.contains_key("includeContext"));
+        params.insert("tools".into(), json!([]));
+        assert_eq!(ability_for(&mcp::Question::Sample(params)), wit::Abilities::SAMPLING_TOOLS);
+    }
+
+    #[test]
+    fn pages_are_https() {
+        for (url, fits) in [
+            ("https://example.com/a", true),
+            ("http://example.com/a", false),
+            ("javascript:alert(1)", false),
+            ("https://example.com/ a", false),
+            ("https://example.com/\n", false),
+        ] {
+            let page = wit::Question::Page(wit::Page { message: "m".into(), url: url.into() });
+            assert_eq!(question("p", &page).is_ok(), fits, "{url:?}");
+        }
     }
 }

@@ -1,7 +1,11 @@
 //! What plugins offer: checked, cleaned, and under the names they are published as.
 
 use serde_json::Value;
-use wharf_protocol::{Object, model as mcp};
+use wharf_protocol::{
+    Object,
+    header::{Mirrored, mirrored},
+    model as mcp,
+};
 use wharf_sandbox::{Listing, model as wit};
 
 use super::{PLUGIN_META, read_more};
@@ -28,6 +32,10 @@ pub struct OfferedTool {
     pub input: Schema,
     pub output: Option<Schema>,
     pub needs: wit::Abilities,
+    /// Arguments that HTTP clients mirror in headers.
+    pub mirrored: Vec<Mirrored>,
+    /// Questions come before the task, not inside it.
+    pub ask_before_task: bool,
 }
 
 #[derive(Debug)]
@@ -125,10 +133,23 @@ fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Res
     let meta = more.entry("_meta").or_insert_with(|| Value::Object(Object::new()));
     let meta = meta.as_object_mut().ok_or("`_meta` in `more` must be an object")?;
     meta.insert(PLUGIN_META.into(), config.id.clone().into());
+    if let Some(icons) = more.get("icons") {
+        check_icons(icons)?;
+    }
     if let Some(title) = more.get_mut("title") {
         *title = Value::String(clean(title.as_str().ok_or("`title` in `more` must be a string")?));
     }
     Ok(more)
+}
+
+/// Clients fetch icons, so they come from the web or stand in the text itself.
+fn check_icons(icons: &Value) -> Result<(), String> {
+    let icons = icons.as_array().ok_or("`icons` in `more` must be an array")?;
+    let fits = |icon: &Value| {
+        let source = icon.get("src").and_then(Value::as_str).unwrap_or_default();
+        source.starts_with("https://") || source.starts_with("data:")
+    };
+    if icons.iter().all(fits) { Ok(()) } else { Err("the `src` of an icon begins with https:// or data:".into()) }
 }
 
 fn offered_tool(config: &PluginConfig, tool: wit::Tool) -> Result<OfferedTool, String> {
@@ -145,9 +166,24 @@ fn offered_tool(config: &PluginConfig, tool: wit::Tool) -> Result<OfferedTool, S
         Some(text) => Some(Schema::compile(text, false).map_err(|error| format!("output schema: {error}"))?),
         None => None,
     };
-    if details.as_ref().is_some_and(|details| details.task == wit::TaskSupport::Required) {
-        return Err("it can only run as a task, and this wharf does not run tasks yet".into());
+    let input_schema: Value = serde_json::from_str(input.text.get()).unwrap_or_default();
+    let mirrored = mirrored(&input_schema).map_err(|error| format!("input schema: {error}"))?;
+    if let Some(nested) = mirrored.iter().find(|one| one.path.len() > 1) {
+        let path = nested.path.join(".");
+        tracing::warn!(
+            plugin = config.id,
+            "the tool {name} mirrors the nested argument {} in a header, which not all clients do",
+            crate::text::escaped(&path)
+        );
     }
+    let task = match details.as_ref().map(|details| details.task) {
+        Some(wit::TaskSupport::Required) if config.tasks.is_none() => {
+            return Err("it can only run as a task; `extensions` in [protocol] leaves tasks out".into());
+        }
+        Some(wit::TaskSupport::Required) => mcp::TaskSupport::Required,
+        Some(wit::TaskSupport::Optional) if config.tasks.is_some() => mcp::TaskSupport::Optional,
+        _ => mcp::TaskSupport::Forbidden,
+    };
     let annotations = details.as_ref().and_then(|details| details.hints.as_ref()).map(|hints| {
         let mut annotations = Object::new();
         for (key, value) in [
@@ -169,10 +205,12 @@ fn offered_tool(config: &PluginConfig, tool: wit::Tool) -> Result<OfferedTool, S
         input_schema: input.text.clone(),
         output_schema: output.as_ref().map(|schema| schema.text.clone()),
         annotations,
+        task,
         more,
     };
+    let ask_before_task = details.as_ref().is_some_and(|details| details.ask_before_task);
     let needs = details.map_or(wit::Abilities::empty(), |details| details.needs);
-    Ok(OfferedTool { published, own_name: tool.name, input, output, needs })
+    Ok(OfferedTool { published, own_name: tool.name, input, output, needs, mirrored, ask_before_task })
 }
 
 fn check_uri(uri: &str) -> Result<(), String> {
@@ -245,4 +283,25 @@ fn offered_prompt(config: &PluginConfig, prompt: wit::Prompt) -> Result<OfferedP
         more,
     };
     Ok(OfferedPrompt { published, own_name: prompt.name })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn icons_are_fetched_safely_or_not_at_all() {
+        for (icons, fits) in [
+            (json!([{ "src": "https://example.com/i.png" }, { "src": "data:image/png;base64,AA==" }]), true),
+            (json!([]), true),
+            (json!([{ "src": "http://example.com/i.png" }]), false),
+            (json!([{ "src": "file:///etc/passwd" }]), false),
+            (json!([{}]), false),
+            (json!("https://example.com/i.png"), false),
+        ] {
+            assert_eq!(check_icons(&icons).is_ok(), fits, "{icons}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wharf_protocol::{Object, RpcError, model as mcp};
 use wharf_sandbox::model as wit;
 
-use super::{parse_json, read_more};
+use super::{clean_meta, parse_json, read_more};
 use crate::text::clean;
 
 /// A tool's result as MCP has it; the error is the plugin's defect in words.
@@ -25,7 +25,7 @@ fn result_meta(more: Option<&String>) -> Result<Option<Object>, String> {
         Some(_) => return Err("`_meta` in `more` must be an object".into()),
         None => return Ok(None),
     };
-    Ok(Some(meta.into_iter().filter(|(key, _)| !key.starts_with("io.modelcontextprotocol/")).collect()))
+    Ok(Some(meta))
 }
 
 pub fn read_result(contents: Vec<wit::ResourceContents>) -> Result<mcp::ReadResult, String> {
@@ -68,9 +68,13 @@ fn content(content: wit::Content) -> Result<mcp::Content, String> {
 
 /// A block the plugin wrote as JSON: of a kind MCP has, with the members that kind needs.
 fn raw_block(json: &str) -> Result<Object, String> {
-    let Value::Object(block) = parse_json(json)? else {
+    let Value::Object(mut block) = parse_json(json)? else {
         return Err("a raw content block must be a JSON object".into());
     };
+    clean_meta(&mut block);
+    if let Some(Value::Object(resource)) = block.get_mut("resource") {
+        clean_meta(resource);
+    }
     let has = |key: &str| block.get(key).is_some_and(Value::is_string);
     let complete = match block.get("type").and_then(Value::as_str) {
         Some("text") => has("text"),

@@ -3,15 +3,14 @@
 use std::{process::ExitCode, sync::Arc};
 
 use anyhow::{Result, bail};
-use serde_json::{Value, json, value::RawValue};
-use tokio::sync::mpsc;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::{Id, Object, meta::RequestMeta};
+use wharf_protocol::{Frame, Message, Object, meta::RequestMeta};
 
 use super::{Call, load_once, print};
 use crate::{
-    bridge::OfferedTool, config, context::Context, outlet::Outlet, server::Server, shelf::Status, text::escaped,
-    transport,
+    answer::Answer, bridge::OfferedTool, config, context::Context, outlet::Outlet, server::Server, shelf::Status,
+    text::escaped, transport,
 };
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
@@ -48,15 +47,20 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
             "io.modelcontextprotocol/clientCapabilities": {},
         },
     });
-    let params = RawValue::from_string(params.to_string())?;
+    let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    let Ok(Frame::One(Message::Request(request))) = Frame::parse(line.as_bytes()) else {
+        bail!("the arguments do not make a request");
+    };
+    let params = request.params.as_ref();
     let server = Server::new(config, shelf.clone(), scopes, CancellationToken::new())?;
     // Nobody reads what is said during the call; what there is no room for is dropped.
-    let (sender, _messages) = mpsc::channel(1);
-    let meta = RequestMeta::read(Some(&params)).map_err(|error| anyhow::anyhow!("{error}"))?;
-    let ctx = Context::of_claim(&server, &Id::number(1), meta, "command line", Outlet::new(sender))
+    let (outlet, _messages) = Outlet::new(1);
+    let meta = RequestMeta::read(params).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let ctx = Context::of_claim(&server, &request.id, meta, &"command line".into(), outlet)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
-    match transport::answer(&ctx, "tools/call", Some(&params)).await {
-        Ok(result) => show(&serde_json::from_str(&result)?),
+    match transport::answer(&ctx, "tools/call", params).await {
+        Ok(Answer::Own(result)) => show(&serde_json::from_str(&result)?),
+        Ok(Answer::Kept(result)) => show(&serde_json::from_str(&result)?),
         Err(error) => {
             print(&format!("error: {}", escaped(&error.message)))?;
             Ok(ExitCode::FAILURE)

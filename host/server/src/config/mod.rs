@@ -7,16 +7,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+mod bounds;
 pub mod defaults;
 mod guard;
+mod http;
+mod plugin;
+mod protocol;
 mod raw;
 mod resolved;
 
 pub use guard::{check_trusted_directory, check_trusted_file};
-pub use resolved::{
-    Access, AskGrant, CommandLine, Config, DirGrant, Grants, Http, Origin, Pattern, PluginConfig, Roots, Token,
-    check_id, parse_access,
+pub use http::{Http, Token};
+pub use plugin::{
+    Access, AskGrant, DirGrant, Grants, Origin, Pattern, PluginConfig, TaskLimits, check_id, parse_access,
 };
+pub use protocol::{Protocol, StateKey};
+pub use resolved::{CommandLine, Config, Roots};
 
 /// Where the file is if nobody says: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.
 pub fn default_path() -> Option<PathBuf> {

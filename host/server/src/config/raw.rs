@@ -12,6 +12,7 @@ use serde::{
 pub struct Config {
     pub plugin_dir: Option<String>,
     pub http: Http,
+    pub protocol: Protocol,
     pub roots: Roots,
     pub limits: Limits,
     pub plugins: InFileOrder<Plugin>,
@@ -27,6 +28,18 @@ pub struct Http {
     pub sessions: Option<usize>,
     pub listens: Option<usize>,
     pub in_flight: Option<usize>,
+    pub poll_after_ms: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Protocol {
+    pub legacy: Option<bool>,
+    pub sse: Option<bool>,
+    pub extensions: Option<Vec<String>>,
+    pub state_key_env: Option<String>,
+    pub list_ttl_ms: Option<u64>,
+    pub list_scope: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -42,10 +55,13 @@ pub struct Limits {
     pub total_memory_mib: Option<usize>,
     pub message_kib: Option<usize>,
     pub page_items: Option<usize>,
+    pub total_tasks: Option<usize>,
     pub concurrency: Option<usize>,
     pub memory_mib: Option<usize>,
     pub timeout_ms: Option<u64>,
     pub output_kib: Option<usize>,
+    pub task_timeout_ms: Option<u64>,
+    pub task_ttl_ms: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,6 +88,8 @@ pub struct PluginLimits {
     pub memory_mib: Option<usize>,
     pub timeout_ms: Option<u64>,
     pub output_kib: Option<usize>,
+    pub task_timeout_ms: Option<u64>,
+    pub task_ttl_ms: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -127,7 +145,12 @@ pub fn parse(text: &str) -> Result<Config, String> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         let line = text.get(..start).unwrap_or(text).matches('\n').count() + 1;
-        format!("{line}: {}", explain(error.message()))
+        // Of a second key with one name the span is the key, and the message does not name it.
+        let key = error.span().filter(|_| error.message() == "duplicate key").and_then(|span| text.get(span));
+        match key {
+            Some(key) => format!("{line}: the key `{key}` stands here a second time"),
+            None => format!("{line}: {}", explain(error.message())),
+        }
     })
 }
 
@@ -167,6 +190,7 @@ mod tests {
                 "3: unknown key `frobnicate`; there are: path, sha256, prefix, tools, prompts, instances, config, limits, grants",
             ),
             ("[plugins.a]\nprefix = ''", "1: missing field `path`"),
+            ("[http]\nlisten = 'a'\nlisten = 'b'", "3: the key `listen` stands here a second time"),
         ] {
             assert_eq!(parse(text).unwrap_err(), expected);
         }

@@ -22,11 +22,13 @@ use wharf_protocol::{
 
 use crate::{
     catalog::Generations,
-    hub::Listener,
+    hub::{self, Listener},
     in_flight::InFlight,
     outlet::Outlet,
     scope::CallRoots,
     server::{INSTRUCTIONS, Server},
+    tasks::Record,
+    unguessable,
 };
 
 /// How long a person may take to answer.
@@ -37,10 +39,12 @@ const MAX_SUBSCRIPTIONS: usize = 1024;
 
 pub struct Session {
     pub id: String,
+    /// To whom its tasks belong.
+    pub owner: Arc<str>,
     pub revision: Revision,
     pub principal: Arc<str>,
     pub capabilities: Arc<ClientCapabilities>,
-    pub client_info: Option<Value>,
+    pub client_info: Option<Arc<str>>,
     level: Mutex<Level>,
     subscriptions: Mutex<HashSet<String>>,
     /// Requests of ours that the client has not answered yet.
@@ -69,16 +73,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Session {
     /// Settles the handshake: the session, and the result of `initialize`.
-    pub fn open(server: &Arc<Server>, params: Initialize, principal: &str) -> Result<(Arc<Self>, String), RpcError> {
+    pub fn open(
+        server: &Arc<Server>,
+        params: Initialize,
+        principal: &Arc<str>,
+    ) -> Result<(Arc<Self>, String), RpcError> {
         let revision = Revision::negotiate(&params.protocol_version);
-        let mut random = [0; 24];
-        getrandom::fill(&mut random).map_err(|_| RpcError::internal("no randomness for a session id"))?;
+        let declared = params.capabilities.as_deref().filter(|raw| raw.get() != "null");
+        let capabilities = match declared.map(|raw| ClientCapabilities::read(raw, revision)) {
+            None => ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() },
+            Some(Some(capabilities)) => capabilities,
+            Some(None) => return Err(RpcError::invalid_params("`capabilities` must be an object")),
+        };
+        let id = unguessable::id()?;
         let session = Self {
-            id: random.iter().map(|byte| format!("{byte:02x}")).collect(),
+            owner: format!("session {id}").into(),
+            id,
             revision,
-            principal: principal.into(),
-            capabilities: Arc::new(ClientCapabilities::read(&params.capabilities)),
-            client_info: params.client_info,
+            principal: Arc::clone(principal),
+            capabilities: Arc::new(capabilities),
+            client_info: params.client_info.as_ref().map(|info| info.get().into()),
             level: Mutex::new(Level::Info),
             subscriptions: Mutex::default(),
             pending: Mutex::default(),
@@ -257,7 +271,13 @@ impl Listener for Session {
         true
     }
     fn wants_resource(&self, uri: &str) -> bool {
-        lock(&self.subscriptions).contains(uri)
+        lock(&self.subscriptions).iter().any(|subscribed| hub::covers(subscribed, uri))
+    }
+    fn wants_task(&self, task: &Record) -> bool {
+        self.revision == Revision::V2025_11_25 && task.owner == self.owner
+    }
+    fn revision(&self) -> Revision {
+        self.revision
     }
     fn resources(&self) -> Vec<String> {
         lock(&self.subscriptions).iter().cloned().collect()

@@ -1,26 +1,27 @@
 //! The modern era: every request says everything of itself, and the server only ever answers.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use wharf_protocol::{
-    Id, Level, Object, RpcError,
+    Id, Level, Object, Revision, RpcError,
     message::notification_text,
     meta::{RequestMeta, SUBSCRIPTION_ID},
-    params::{Listen, ListenFilter},
+    params::{Listen, ListenFilter, Params},
 };
 
 use crate::{
     catalog::Generations,
     context::Context,
-    hub::{self, Listener},
+    hub::{self, Feed, Listener},
+    tasks::Record,
 };
 
 /// The most resources one subscription may name.
 const MAX_SUBSCRIBED: usize = 1024;
 
 /// Whether a request makes a modern claim, and its `_meta`.
-pub fn claim(params: Option<&RawValue>) -> Result<(bool, RequestMeta), RpcError> {
+pub fn claim(params: Option<&Params>) -> Result<(bool, RequestMeta), RpcError> {
     let meta = RequestMeta::read(params)?;
     Ok((meta.claims_modern(), meta))
 }
@@ -28,6 +29,8 @@ pub fn claim(params: Option<&RawValue>) -> Result<(bool, RequestMeta), RpcError>
 /// One `subscriptions/listen`.
 struct Subscription {
     id: Id,
+    revision: Revision,
+    owner: Arc<str>,
     filter: ListenFilter,
     told: Mutex<Option<Generations>>,
 }
@@ -43,7 +46,13 @@ impl Listener for Subscription {
         self.filter.resources_list_changed == Some(true)
     }
     fn wants_resource(&self, uri: &str) -> bool {
-        self.filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.iter().any(|one| one == uri))
+        self.filter.resource_subscriptions.iter().flatten().any(|subscribed| hub::covers(subscribed, uri))
+    }
+    fn wants_task(&self, task: &Record) -> bool {
+        task.owner == self.owner && self.filter.task_ids.iter().flatten().any(|id| *id == task.task.id)
+    }
+    fn revision(&self) -> Revision {
+        self.revision
     }
     fn resources(&self) -> Vec<String> {
         self.filter.resource_subscriptions.clone().unwrap_or_default()
@@ -61,21 +70,27 @@ impl Listener for Subscription {
 
 /// Serves a subscription until the client leaves or wharf stops; then its result ends the stream.
 pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
-    let filter = params.notifications;
+    let mut filter = params.notifications;
+    let owner = ctx.owner();
+    if let Some(ids) = filter.task_ids.take().filter(|_| ctx.encoder.tasks) {
+        if !ctx.capabilities.tasks {
+            return Err(RpcError::missing_tasks("`taskIds` needs the tasks extension"));
+        }
+        // Others it will not hear of.
+        filter.task_ids = Some(ids.into_iter().filter(|id| ctx.server.tasks.get(id, &owner).is_some()).collect());
+    }
     if filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > MAX_SUBSCRIBED) {
         return Err(RpcError::invalid_params(format!("a subscription names at most {MAX_SUBSCRIBED} resources")));
     }
     // What changes from here on is told.
     ctx.server.shelf.catalog().await;
     let told = Mutex::new(Some(ctx.server.shelf.catalog.borrow().generations));
-    let acknowledged = acknowledgement(&ctx.id, &filter);
-    let subscription = Subscription { id: ctx.id.clone(), filter, told };
-    let outlet = ctx.outlet.clone();
+    let feed = Feed::open(&ctx.server);
+    // Closed outlets end the feed.
+    ctx.outlet.send(acknowledgement(&ctx.id, &filter)).await.ok();
+    let subscription = Subscription { id: ctx.id.clone(), revision: ctx.encoder.revision, owner, filter, told };
     tokio::select! {
-        () = hub::feed(&ctx.server, &subscription, &ctx.outlet, async move || {
-            // Closed outlets end the loop that follows.
-            outlet.send(acknowledged).await.ok();
-        }) => {}
+        () = feed.run(&subscription, &ctx.outlet) => {}
         () = ctx.server.stop.cancelled() => {}
     }
     Ok(ctx.encoder.listen_ended(&ctx.id))
@@ -94,6 +109,9 @@ fn acknowledgement(id: &Id, filter: &ListenFilter) -> String {
     }
     if let Some(uris) = &filter.resource_subscriptions {
         honoured.insert("resourceSubscriptions".into(), json!(uris));
+    }
+    if let Some(ids) = &filter.task_ids {
+        honoured.insert("taskIds".into(), json!(ids));
     }
     let params = json!({ "notifications": honoured, "_meta": { SUBSCRIPTION_ID: id.to_value() } });
     notification_text("notifications/subscriptions/acknowledged", Some(&params))

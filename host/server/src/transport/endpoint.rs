@@ -3,19 +3,22 @@
 //! A request is answered with JSON, or with an event stream from the moment there is something to say before the
 //! answer. The same disconnect means opposite things: a modern client that leaves has cancelled, a legacy one has not.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
-    body::{Body, HttpBody},
     extract::Request as HttpRequest,
     response::{IntoResponse, Response as HttpResponse},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::AbortOnDropHandle;
 use wharf_protocol::{
     Frame, Malformed, Message, Notification, Request, Revision, RpcError,
     error::{METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY},
-    header::decode_value,
     message::{error_text, result_text},
     meta::RequestMeta,
     params,
@@ -23,13 +26,18 @@ use wharf_protocol::{
 };
 
 use super::{
-    reply::{Reply, Running, Work, accepted, json},
+    body::read_message,
+    headers::{accepts, check_mirrored, check_name, single, text},
+    refused::{Refused, json},
+    reply::{First, Reply, Running, Work, accepted, answered, event_stream},
+    resume::Streams,
     sessions::Sessions,
 };
 use crate::{
+    answer::Text,
     context::Context,
     era::{legacy::Session, modern},
-    hub,
+    hub::Feed,
     outlet::Outlet,
     router,
     server::Server,
@@ -38,54 +46,22 @@ use crate::{
 
 pub const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION_HEADER: &str = "mcp-protocol-version";
-/// Messages of one request that wait to be read by the client.
-const QUEUE: usize = 64;
-/// How long a client may take to send a body.
-const BODY: Duration = Duration::from_secs(30);
+/// How many bytes of messages of one request may wait to be read by the client.
+const QUEUED_BYTES: u32 = 512 * 1024;
+/// When a legacy request that has no answer yet is answered with a stream, so that its client has something to come back to.
+const STREAM_AFTER: Duration = Duration::from_millis(100);
+/// How long changes are collected for a client whose stream was cut off.
+const TAKE_UP: Duration = Duration::from_secs(60);
 
 /// What all requests at the endpoint share.
 pub struct Endpoint {
     pub server: Arc<Server>,
     sessions: Sessions,
+    streams: Arc<Streams>,
     in_flight: Arc<Semaphore>,
     listens: Arc<Semaphore>,
-}
-
-/// A request that is not run: the status, and the JSON-RPC error in the body.
-pub struct Refused {
-    status: StatusCode,
-    body: String,
-}
-
-impl Refused {
-    fn new(status: StatusCode, request: Option<&Request>, error: &RpcError) -> Self {
-        // No modern revision has other codes for these errors than the newest legacy one.
-        Self { status, body: error_text(request.map(|request| &request.id), error, Revision::V2026_07_28) }
-    }
-
-    pub fn plain(status: StatusCode, message: &str) -> Self {
-        Self::new(status, None, &RpcError::invalid_request(message))
-    }
-
-    pub fn into_response(self) -> HttpResponse {
-        json(self.status, self.body)
-    }
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
-    let kinds = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    let family = wanted.split('/').next().unwrap_or_default();
-    kinds
-        .map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
-        .any(|kind| kind == wanted || kind == "*/*" || kind == format!("{family}/*"))
+    /// Each token is a principal of its own; without a token everybody is the same.
+    principal: Arc<str>,
 }
 
 impl Endpoint {
@@ -93,36 +69,25 @@ impl Endpoint {
         let config = &server.config.http;
         Self {
             sessions: Sessions::new(config.sessions),
+            streams: Arc::default(),
             in_flight: Arc::new(Semaphore::new(config.in_flight)),
             listens: Arc::new(Semaphore::new(config.listens)),
             server: Arc::clone(server),
+            principal: config.token.as_ref().map_or("anonymous".into(), |token| token.principal().into()),
         }
     }
 
-    fn principal(&self) -> &'static str {
-        // One token, one principal; without a token everybody is the same.
-        if self.server.config.http.token.is_some() { "token" } else { "anonymous" }
+    pub fn principal(&self) -> &Arc<str> {
+        &self.principal
     }
 
     pub async fn post(self: &Arc<Self>, request: HttpRequest) -> Result<HttpResponse, Refused> {
-        let (parts, body) = request.into_parts();
-        let headers = parts.headers;
-        let content_type = text(&headers, "content-type").unwrap_or_default();
-        if !content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
-            return Err(Refused::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
-        }
+        let headers = request.headers().clone();
         if !accepts(&headers, "application/json") || !accepts(&headers, "text/event-stream") {
             let message = "Accept must name application/json and text/event-stream";
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, message));
         }
-        let limit = self.server.config.message_bytes;
-        let body = tokio::time::timeout(BODY, read_body(body, limit)).await.unwrap_or(Err(BodyError::Broken));
-        let body = body.map_err(|error| match error {
-            BodyError::TooLarge => {
-                Refused::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is larger than {limit} bytes"))
-            }
-            BodyError::Broken => Refused::plain(StatusCode::BAD_REQUEST, "the body did not arrive whole"),
-        })?;
+        let body = read_message(request, self.server.config.message_bytes).await?;
         match Frame::parse(&body) {
             Ok(Frame::One(message)) => self.message(&headers, message).await,
             Ok(Frame::Batch(messages)) => self.batch(&headers, messages).await,
@@ -139,7 +104,7 @@ impl Endpoint {
         match message {
             Message::Request(request) => {
                 let bad = |error: &RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), error);
-                let (claimed, meta) = modern::claim(request.params.as_deref()).map_err(|error| bad(&error))?;
+                let (claimed, meta) = modern::claim(request.params.as_ref()).map_err(|error| bad(&error))?;
                 if claimed {
                     return self.modern(headers, request, meta).await;
                 }
@@ -148,17 +113,18 @@ impl Endpoint {
                         "initialize" => {
                             RpcError::header_mismatch("`initialize` belongs to revisions before 2026-07-28")
                         }
-                        _ => meta.modern_claim().err().unwrap_or_else(|| RpcError::invalid_params("missing `_meta`")),
+                        _ => transport::unclaimed(&meta),
                     }));
                 }
-                if let Some(version) = version.filter(|version| Revision::parse(version).is_none()) {
-                    return Err(bad(&RpcError::unsupported_version(version)));
+                if !self.server.config.protocol.legacy {
+                    return Err(bad(&transport::without_legacy(&request, &meta)));
                 }
+                check_version(headers, Some(&request))?;
                 self.legacy(headers, request, meta).await
             }
             Message::Notification(notification) => {
-                let claimed = RequestMeta::read(notification.params.as_deref()).is_ok_and(|meta| meta.claims_modern());
-                if claimed || modern_header {
+                let claimed = RequestMeta::read(notification.params.as_ref()).is_ok_and(|meta| meta.claims_modern());
+                if claimed || modern_header || !self.server.config.protocol.legacy {
                     // None is defined over HTTP: closing the stream is how a request is cancelled.
                     return Ok(accepted());
                 }
@@ -185,6 +151,11 @@ impl Endpoint {
         })
     }
 
+    /// For a stream that stays open.
+    pub fn listen_permit(&self) -> Result<OwnedSemaphorePermit, Refused> {
+        self.permit(&self.listens, None)
+    }
+
     fn permit(&self, of: &Arc<Semaphore>, request: Option<&Request>) -> Result<OwnedSemaphorePermit, Refused> {
         Arc::clone(of).try_acquire_owned().map_err(|_| {
             let error = RpcError::internal("too many requests are under way; try again");
@@ -204,7 +175,7 @@ impl Endpoint {
                 return Err(Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error));
             }
             let bad = |error: RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error);
-            let params = params::read(request.params.as_deref()).map_err(bad)?;
+            let params = params::read(request.params.as_ref()).map_err(bad)?;
             let (session, result) = Session::open(&self.server, params, self.principal()).map_err(bad)?;
             let mut response = json(StatusCode::OK, result_text(&request.id, &result));
             if let Ok(id) = HeaderValue::from_str(&session.id) {
@@ -214,9 +185,23 @@ impl Endpoint {
             return Ok(response);
         }
         let session = self.session(headers, Some(&request))?;
-        let (sender, messages) = mpsc::channel(QUEUE);
-        let work = self.begin(&session, request, meta, Outlet::new(sender))?;
-        Ok(Running { work, messages, ended: None }.respond(Era::Legacy).await)
+        let (outlet, messages) = Outlet::new(QUEUED_BYTES);
+        let permit = self.permit(&self.in_flight, Some(&request))?;
+        let work = self.begin(&session, request, meta, outlet, permit)?;
+        Ok(self.respond(&session, Running { work, messages, ended: None }).await)
+    }
+
+    /// Answers a legacy request: with JSON if that is soon, else with a stream that outlives its response.
+    async fn respond(self: &Arc<Self>, session: &Arc<Session>, running: Running) -> HttpResponse {
+        match running.first(STREAM_AFTER).await {
+            First::Answer(answer) => answered(answer, Era::Legacy),
+            First::Stream(running, first) => {
+                let log = self.streams.open(session);
+                let (streams, filled) = (Arc::clone(&self.streams), Arc::clone(&log));
+                self.server.tracker.spawn(async move { streams.fill(filled, running, first).await });
+                event_stream(log.read(1, self.server.config.http.poll_after, None))
+            }
+        }
     }
 
     /// Starts a request in its session: a task of its own, because it goes on when the client leaves.
@@ -226,22 +211,25 @@ impl Endpoint {
         request: Request,
         meta: RequestMeta,
         outlet: Outlet,
+        permit: OwnedSemaphorePermit,
     ) -> Result<Work, Refused> {
-        let permit = self.permit(&self.in_flight, Some(&request))?;
         let entered = session
             .in_flight
             .enter(&request.id)
             .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
         let ctx = Context::in_session(session, &self.server, &request.id, meta, outlet);
         let ended = session.ended.clone();
-        let running = self.server.tasks.spawn(async move {
+        let running = self.server.tracker.spawn(async move {
             let answer = tokio::select! {
-                answer = transport::answer(&ctx, &request.method, request.params.as_deref()) => Some(answer),
+                answer = transport::answer(&ctx, &request.method, request.params.as_ref()) => Some(answer),
                 () = entered.cancelled.cancelled() => None,
                 () = ended.cancelled() => None,
             };
-            drop((entered, permit));
-            answer.map(|answer| Reply { status: StatusCode::OK, text: transport::response(&ctx, answer) })
+            drop(entered);
+            answer.map(|answer| {
+                let text = Text::of(&ctx, answer);
+                Reply { status: StatusCode::OK, text, permit: Some(permit) }
+            })
         });
         Ok(Box::pin(async move { running.await.ok().flatten() }))
     }
@@ -259,21 +247,36 @@ impl Endpoint {
                 "batches exist only in sessions of revision 2025-03-26",
             ));
         }
-        let (sender, messages) = mpsc::channel(QUEUE);
-        let outlet = Outlet::new(sender);
+        // All of it, or nothing.
+        let requests = batch.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count();
+        let mut permits = Vec::with_capacity(requests);
+        for _ in 0..requests {
+            permits.push(self.permit(&self.in_flight, None)?);
+        }
+        let (mut ids, mut metas) = (HashSet::new(), VecDeque::with_capacity(requests));
+        for message in &batch {
+            let Ok(Message::Request(request)) = message else { continue };
+            match modern::claim(request.params.as_ref()) {
+                Ok((false, meta)) if request.method != "initialize" && ids.insert(&request.id) => metas.push_back(meta),
+                _ => {
+                    let error = RpcError::invalid_request("this request cannot be part of a batch");
+                    return Err(Refused::new(StatusCode::BAD_REQUEST, Some(request), &error));
+                }
+            }
+        }
+        let (outlet, messages) = Outlet::new(QUEUED_BYTES);
         let mut begun: Vec<Work> = Vec::new();
         let mut known: Vec<String> = Vec::new();
         for message in batch {
             match message {
                 Ok(Message::Request(request)) => {
-                    let claim = modern::claim(request.params.as_deref());
-                    match claim {
-                        Ok((false, meta)) if request.method != "initialize" => {
-                            begun.push(self.begin(&session, request, meta, outlet.clone())?);
-                        }
-                        _ => {
-                            let error = RpcError::invalid_request("this request cannot be part of a batch");
-                            return Err(Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error));
+                    let Some((meta, permit)) = metas.pop_front().zip(permits.pop()) else { continue };
+                    let id = request.id.clone();
+                    match self.begin(&session, request, meta, outlet.clone(), permit) {
+                        Ok(work) => begun.push(work),
+                        Err(_) => {
+                            let error = RpcError::invalid_request("a request with this id is already under way");
+                            known.push(error_text(Some(&id), &error, session.revision));
                         }
                     }
                 }
@@ -287,12 +290,17 @@ impl Endpoint {
         }
         drop(outlet);
         let work = Box::pin(async move {
+            let mut permit: Option<OwnedSemaphorePermit> = None;
             for reply in futures_util::future::join_all(begun).await.into_iter().flatten() {
-                known.push(reply.text);
+                known.push(reply.text.into_string());
+                match (&mut permit, reply.permit) {
+                    (Some(all), Some(one)) => all.merge(one),
+                    (all, one) => *all = one,
+                }
             }
-            Some(Reply { status: StatusCode::OK, text: format!("[{}]", known.join(",")) })
+            Some(Reply { status: StatusCode::OK, text: Text::Whole(format!("[{}]", known.join(","))), permit })
         });
-        Ok(Running { work, messages, ended: None }.respond(Era::Legacy).await)
+        Ok(self.respond(&session, Running { work, messages, ended: None }).await)
     }
 
     async fn modern(
@@ -302,23 +310,26 @@ impl Endpoint {
         meta: RequestMeta,
     ) -> Result<HttpResponse, Refused> {
         let bad = |error: &RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), error);
-        let (sender, messages) = mpsc::channel(QUEUE);
-        let ctx = self.modern_context(headers, &request, meta, Outlet::new(sender)).map_err(|error| {
+        let (outlet, messages) = Outlet::new(QUEUED_BYTES);
+        let ctx = self.modern_context(headers, &request, meta, outlet).map_err(|error| {
             let status = if error.code == METHOD_NOT_FOUND { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST };
             Refused::new(status, Some(&request), &error)
         })?;
         check_name(headers, &request).map_err(|error| bad(&error))?;
+        check_mirrored(headers, &request, &self.server).await.map_err(|error| bad(&error))?;
         let listens = request.method == "subscriptions/listen";
         let permit = self.permit(if listens { &self.listens } else { &self.in_flight }, Some(&request))?;
-        // Not a task: it ends with the response, which hyper drops when the client leaves.
-        let work = Box::pin(async move {
-            let answer = transport::answer(&ctx, &request.method, request.params.as_deref()).await;
-            drop(permit);
+        // It ends with the response, which hyper drops when the client leaves.
+        let work = abort_on_drop(&self.server, async move {
+            let answer = transport::answer(&ctx, &request.method, request.params.as_ref()).await;
             let lacks = answer.as_ref().is_err_and(|error| error.code == MISSING_CLIENT_CAPABILITY);
             let status = if lacks { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-            Some(Reply { status, text: transport::response(&ctx, answer) })
+            Some(Reply { status, text: Text::of(&ctx, answer), permit: Some(permit) })
         });
-        Ok(Running { work, messages, ended: None }.respond(Era::Modern).await)
+        Ok(match (Running { work, messages, ended: None }).first(Duration::MAX).await {
+            First::Answer(answer) => answered(answer, Era::Modern),
+            First::Stream(running, first) => running.stream(first),
+        })
     }
 
     /// The checks of a modern request, in the order that the errors' meanings demand.
@@ -339,7 +350,7 @@ impl Endpoint {
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`"));
         }
-        if router::is_modern_method(&request.method) {
+        if router::is_modern_method(&request.method, ctx.encoder.tasks) {
             Ok(ctx)
         } else {
             Err(RpcError::method_not_found(&request.method))
@@ -347,85 +358,69 @@ impl Endpoint {
     }
 
     pub async fn open_stream(self: &Arc<Self>, headers: &HeaderMap) -> Result<HttpResponse, Refused> {
+        check_version(headers, None)?;
         if !accepts(headers, "text/event-stream") {
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream"));
         }
         let session = self.session(headers, None)?;
-        let permit = self.permit(&self.listens, None)?;
+        let permit = self.listen_permit()?;
+        if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
+            let (log, next) = self.streams.find(&session, last).ok_or_else(|| {
+                Refused::plain(
+                    StatusCode::NOT_FOUND,
+                    "what followed this Last-Event-ID is not kept; send the request again",
+                )
+            })?;
+            return Ok(event_stream(log.read(next, self.server.config.http.poll_after, Some(permit))));
+        }
         let taken = session.take_stream();
-        let (sender, messages) = mpsc::channel(QUEUE);
-        let (server, outlet) = (Arc::clone(&self.server), Outlet::new(sender));
-        let work = Box::pin(async move {
+        let (outlet, messages) = Outlet::new(QUEUED_BYTES);
+        let feed = Feed::open(&self.server);
+        let server = Arc::clone(&self.server);
+        let log = self.streams.open(&session);
+        let read = Arc::clone(&log);
+        let work: Work = Box::pin(async move {
             tokio::select! {
-                () = hub::feed(&server, &*session, &outlet, async || {}) => {}
+                () = feed.run(&*session, &outlet) => {}
                 () = taken.cancelled() => {}
+                () = read.abandoned(TAKE_UP) => {}
                 () = server.stop.cancelled() => {}
             }
-            drop(permit);
             None
         });
-        Ok(Running { work, messages, ended: None }.stream(None))
+        let (streams, filled) = (Arc::clone(&self.streams), Arc::clone(&log));
+        self.server.tracker.spawn(async move {
+            streams.fill(filled, Running { work, messages, ended: None }, None).await;
+        });
+        Ok(event_stream(log.read(1, None, Some(permit))))
     }
 
     pub fn end_session(&self, headers: &HeaderMap) -> Result<HttpResponse, Refused> {
+        check_version(headers, None)?;
         let session = self.session(headers, None)?;
         self.sessions.end(&session);
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 }
 
+/// A task of its own, so that what it says is sent while it runs; it ends when nobody waits for it.
+fn abort_on_drop(server: &Server, work: impl Future<Output = Option<Reply>> + Send + 'static) -> Work {
+    let task = AbortOnDropHandle::new(server.tracker.spawn(work));
+    Box::pin(async move { task.await.ok().flatten() })
+}
+
+/// A version that nobody knows is refused, wherever it stands.
+fn check_version(headers: &HeaderMap, request: Option<&Request>) -> Result<(), Refused> {
+    match text(headers, VERSION_HEADER).filter(|version| Revision::parse(version).is_none()) {
+        Some(version) => Err(Refused::new(StatusCode::BAD_REQUEST, request, &RpcError::unsupported_version(version))),
+        None => Ok(()),
+    }
+}
+
 fn notify(session: &Session, notification: &Notification) {
     if notification.method == "notifications/cancelled" {
-        session.in_flight.cancel(notification.params.as_deref());
+        session.in_flight.cancel(notification.params.as_ref());
     } else {
         session.notified(notification);
     }
-}
-
-/// A header that may stand once.
-fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
-    let mut values = headers.get_all(name).iter();
-    let wrong = || RpcError::header_mismatch(format!("the header {name} is malformed, or stands twice"));
-    let value = values.next().map(|value| value.to_str().map(str::trim).map_err(|_| wrong())).transpose()?;
-    if values.next().is_some() { Err(wrong()) } else { Ok(value) }
-}
-
-/// `Mcp-Name` mirrors the name or URI of the three methods that have one.
-fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
-    let key = match request.method.as_str() {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        _ => return Ok(()),
-    };
-    let params: wharf_protocol::Object = params::read(request.params.as_deref())?;
-    // A request without the member fails for that, later.
-    let Some(expected) = params.get(key).and_then(serde_json::Value::as_str) else { return Ok(()) };
-    let mut values = headers.get_all("mcp-name").iter();
-    let given = values.next().and_then(|value| decode_value(value.as_bytes()));
-    if given.as_deref() == Some(expected) && values.next().is_none() {
-        Ok(())
-    } else {
-        Err(RpcError::header_mismatch(format!("the header Mcp-Name is missing or differs from `params.{key}`")))
-    }
-}
-
-enum BodyError {
-    TooLarge,
-    Broken,
-}
-
-async fn read_body(mut body: Body, limit: usize) -> Result<Vec<u8>, BodyError> {
-    if body.size_hint().lower() > limit as u64 {
-        return Err(BodyError::TooLarge);
-    }
-    let mut bytes = Vec::new();
-    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        if let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() {
-            if bytes.len() + data.len() > limit {
-                return Err(BodyError::TooLarge);
-            }
-            bytes.extend_from_slice(&data);
-        }
-    }
-    Ok(bytes)
 }

@@ -111,6 +111,7 @@ mod tests {
             sessions: 1,
             listens: 1,
             in_flight: 1,
+            poll_after: None,
         }
     }
 

@@ -8,17 +8,19 @@ use axum::{
     response::{IntoResponse, Response as HttpResponse},
     routing::{any, get},
 };
-use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use tokio::{
     net::TcpListener,
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
 };
-use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{
-    endpoint::{Endpoint, Refused, SESSION_HEADER},
+    endpoint::{Endpoint, SESSION_HEADER},
     guard,
+    refused::{Refused, turn_away},
+    sse_legacy,
 };
 use crate::server::Server;
 
@@ -30,13 +32,16 @@ const DRAIN: Duration = Duration::from_secs(1);
 
 /// Serves until wharf stops; then requests under way have a second to finish.
 pub async fn serve(server: Arc<Server>, listener: TcpListener) {
-    let config = &server.config.http;
+    let config = &server.config;
     let shared = Arc::new(Endpoint::new(&server));
-    let app = Router::new()
-        .route("/mcp", any(endpoint))
-        .route("/healthz", get(health))
-        .with_state(shared)
-        .layer(cors(&config.allowed_origins));
+    let mut app =
+        Router::new().route("/mcp", any(endpoint)).route("/healthz", get(health)).with_state(Arc::clone(&shared));
+    if config.protocol.sse {
+        app = app.merge(sse_legacy::routes(shared));
+    }
+    if !config.http.allowed_origins.is_empty() {
+        app = app.layer(cors(&config.http.allowed_origins));
+    }
     let connections = Arc::new(Semaphore::new(CONNECTIONS));
     let mut open = JoinSet::new();
     loop {
@@ -95,16 +100,11 @@ async fn accept(
 
 fn cors(origins: &[String]) -> CorsLayer {
     let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
-    let names = ["mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"].map(HeaderName::from_static);
     CorsLayer::new()
         .allow_origin(AllowOrigin::list(origins))
         .allow_methods([Method::GET, Method::POST, Method::DELETE])
-        .allow_headers(
-            [header::CONTENT_TYPE, header::AUTHORIZATION, header::ACCEPT, SESSION_HEADER]
-                .into_iter()
-                .chain(names)
-                .collect::<Vec<_>>(),
-        )
+        // The origin decides; which `Mcp-Param-*` there are, tools say.
+        .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([SESSION_HEADER, header::WWW_AUTHENTICATE])
 }
 
@@ -119,24 +119,20 @@ async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> Ht
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
     if let Err(refusal) = guard::check(&shared.server.config.http, request.headers()) {
-        tracing::warn!("refused a request: {}", refusal.message());
-        return refused(refusal);
+        return turn_away(refusal);
     }
     let method = request.method().clone();
     let answer = match method {
         Method::POST => shared.post(request).await,
-        Method::GET => shared.open_stream(request.headers()).await,
-        Method::DELETE => shared.end_session(request.headers()),
-        _ => Err(Refused::plain(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE")),
+        Method::GET if shared.server.config.protocol.legacy => shared.open_stream(request.headers()).await,
+        Method::DELETE if shared.server.config.protocol.legacy => shared.end_session(request.headers()),
+        _ => {
+            let allowed = if shared.server.config.protocol.legacy { "POST, GET, DELETE" } else { "POST" };
+            let mut response =
+                Refused::plain(StatusCode::METHOD_NOT_ALLOWED, &format!("use {allowed}")).into_response();
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+            return response;
+        }
     };
     answer.unwrap_or_else(Refused::into_response)
-}
-
-fn refused(refusal: guard::Refusal) -> HttpResponse {
-    let status = if refusal == guard::Refusal::Token { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
-    let mut response = Refused::plain(status, refusal.message()).into_response();
-    if refusal == guard::Refusal::Token {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    response
 }

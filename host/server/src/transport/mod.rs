@@ -3,23 +3,29 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
-use serde_json::value::RawValue;
 use wharf_protocol::{
-    RpcError,
-    message::{error_text, result_text},
+    Request, RpcError,
+    meta::RequestMeta,
+    params::{self, Params},
 };
 
-use crate::{context::Context, router};
+use crate::{answer::Answer, context::Context, router};
 
+pub mod body;
 pub mod endpoint;
 pub mod guard;
+pub mod headers;
 pub mod http;
+pub mod pipe;
+pub mod refused;
 pub mod reply;
+pub mod resume;
 pub mod sessions;
+pub mod sse_legacy;
 pub mod stdio;
 
 /// Answers a request, whatever happens: a panic of ours becomes an error with a number that the log explains.
-pub async fn answer(ctx: &Context, method: &str, params: Option<&RawValue>) -> Result<String, RpcError> {
+pub async fn answer(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
     match AssertUnwindSafe(router::handle(ctx, method, params)).catch_unwind().await {
         Ok(answer) => answer,
         Err(panic) => {
@@ -30,13 +36,16 @@ pub async fn answer(ctx: &Context, method: &str, params: Option<&RawValue>) -> R
     }
 }
 
-/// The text of the response.
-pub fn response(ctx: &Context, answer: Result<String, RpcError>) -> String {
-    match answer {
-        Ok(result) => result_text(&ctx.id, &result),
-        Err(error) => {
-            tracing::debug!(code = error.code, "refused: {}", crate::text::escaped(&error.message));
-            error_text(Some(&ctx.id), &error, ctx.encoder.revision)
-        }
+/// What a request lacks that is none of a session and makes no complete claim to be modern.
+pub fn unclaimed(meta: &RequestMeta) -> RpcError {
+    meta.modern_claim().err().unwrap_or_else(|| RpcError::invalid_params("missing `_meta`"))
+}
+
+/// Turns away a request of a revision with a handshake, where those are switched off.
+pub fn without_legacy(request: &Request, meta: &RequestMeta) -> RpcError {
+    let offered = params::read::<params::Initialize>(request.params.as_ref());
+    match (request.method.as_str(), offered) {
+        ("initialize", Ok(offered)) => RpcError::unsupported_version(&offered.protocol_version),
+        _ => unclaimed(meta),
     }
 }

@@ -14,16 +14,24 @@ use axum::{
 use bytes::Bytes;
 use futures_util::Stream;
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use tokio::{sync::mpsc, time::Interval};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::Interval,
+};
 use wharf_protocol::revision::Era;
 
+use super::{body::Pieces, refused::JSON};
+use crate::{answer::Text, outlet::Queued};
+
 /// How often a silent stream says that it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A response, and the status it has if it is not too late to say so.
 pub struct Reply {
     pub status: StatusCode,
-    pub text: String,
+    pub text: Text,
+    /// Held until the client has read it.
+    pub permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Ends with the response; none if the request was cancelled.
@@ -32,51 +40,67 @@ pub type Work = Pin<Box<dyn Future<Output = Option<Reply>> + Send>>;
 /// A request under way: what it says meanwhile, and its answer; none if it was cancelled.
 pub struct Running {
     pub work: Work,
-    pub messages: mpsc::Receiver<String>,
+    pub messages: mpsc::UnboundedReceiver<Queued>,
     /// The answer, while messages from before it are still to be sent.
     pub ended: Option<Option<Reply>>,
 }
 
+/// What comes first of a request under way.
+pub enum First {
+    /// The answer: it can be plain JSON.
+    Answer(Option<Reply>),
+    /// Something else, or nothing for so long that a stream is in order.
+    Stream(Running, Option<String>),
+}
+
 impl Running {
-    /// JSON if the answer comes first, else a stream.
-    pub async fn respond(mut self, era: Era) -> HttpResponse {
-        let first = tokio::select! {
+    pub async fn first(mut self, patience: Duration) -> First {
+        let waited = tokio::time::sleep(patience);
+        tokio::select! {
             biased;
-            message = self.messages.recv() => message,
+            Some(message) = self.messages.recv() => First::Stream(self, Some(message.text)),
             answer = &mut self.work => {
                 // What was said just before the answer still goes before it.
                 match self.messages.try_recv() {
                     Ok(message) => {
                         self.ended = Some(answer);
-                        Some(message)
+                        First::Stream(self, Some(message.text))
                     }
-                    Err(_) => return answered(answer, era),
+                    Err(_) => First::Answer(answer),
                 }
             }
-        };
-        match first {
-            Some(first) => self.stream(Some(first)),
-            None => answered((&mut self.work).await, era),
+            () = waited => First::Stream(self, None),
         }
     }
 
+    /// A stream that lives as long as its response.
     pub fn stream(self, first: Option<String>) -> HttpResponse {
         let mut keep_alive = tokio::time::interval(KEEP_ALIVE);
         keep_alive.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         keep_alive.reset();
-        let body = Body::from_stream(Events { running: self, first, keep_alive, over: false });
-        let headers = [
-            (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
-            (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-        ];
-        (headers, body).into_response()
+        event_stream(Body::from_stream(Events { running: self, first, keep_alive, over: false, permit: None }))
     }
 }
 
-fn answered(reply: Option<Reply>, era: Era) -> HttpResponse {
+pub fn event_stream(body: Body) -> HttpResponse {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    (headers, body).into_response()
+}
+
+pub fn answered(reply: Option<Reply>, era: Era) -> HttpResponse {
     match reply {
-        Some(reply) => json(reply.status, reply.text),
+        Some(reply) => {
+            let body = Body::new(Pieces {
+                own: reply.text.is_own(),
+                left: reply.text.into_pieces().into(),
+                permit: reply.permit,
+            });
+            (reply.status, [(header::CONTENT_TYPE, JSON)], body).into_response()
+        }
         // Cancelled: there is no answer, but HTTP wants one.
         None if era == Era::Legacy => accepted(),
         None => StatusCode::NO_CONTENT.into_response(),
@@ -89,9 +113,11 @@ struct Events {
     first: Option<String>,
     keep_alive: Interval,
     over: bool,
+    /// Held from the answer on.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
-fn event(text: &str) -> Bytes {
+pub fn event(text: &str) -> Bytes {
     format!("event: message\ndata: {text}\n\n").into()
 }
 
@@ -110,23 +136,30 @@ impl Stream for Events {
         {
             self.running.ended = Some(answer);
         }
-        match self.running.messages.poll_recv(cx) {
-            Poll::Ready(Some(message)) => return Poll::Ready(Some(Ok(event(&message)))),
-            Poll::Ready(None) | Poll::Pending => {}
+        // Once the answer is there, all that was said before it is in the queue; pending would only mean that this task has
+        // had its share for now.
+        let message = match &self.running.ended {
+            Some(_) => self.running.messages.try_recv().ok(),
+            None => match self.running.messages.poll_recv(cx) {
+                Poll::Ready(message) => message,
+                Poll::Pending => None,
+            },
+        };
+        if let Some(message) = message {
+            return Poll::Ready(Some(Ok(event(&message.text))));
         }
         if let Some(answer) = self.running.ended.take() {
             self.over = true;
-            return Poll::Ready(answer.map(|reply| Ok(event(&reply.text))));
+            return Poll::Ready(answer.map(|reply| {
+                self.permit = reply.permit;
+                Ok(event(&reply.text.into_string()))
+            }));
         }
         match self.keep_alive.poll_tick(cx) {
             Poll::Ready(_) => Poll::Ready(Some(Ok(Bytes::from_static(b": alive\n\n")))),
             Poll::Pending => Poll::Pending,
         }
     }
-}
-
-pub fn json(status: StatusCode, body: String) -> HttpResponse {
-    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
 /// Taken, and nothing to say.

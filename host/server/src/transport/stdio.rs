@@ -1,46 +1,27 @@
-//! One pipe: a message per line in, a message per line out, both eras at once.
-//!
-//! Each request runs in a task of its own, so nothing waits behind it; one task writes, so no two lines mix.
+//! One pipe: a message per line in, a message per line out. What the messages mean is in `pipe`.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::mpsc,
 };
-use wharf_protocol::{
-    Frame, Malformed, Message, Notification, Request, Revision, RpcError,
-    message::{error_text, result_text},
-    params,
-};
+use wharf_protocol::{Malformed, RpcError};
 
+use super::pipe::Pipe;
 use crate::{
-    context::Context,
-    era::{legacy::Session, modern},
-    hub,
-    in_flight::InFlight,
-    outlet::Outlet,
+    outlet::{Outlet, Queued},
     server::Server,
-    transport,
 };
 
-/// Messages that wait to be written; who sends more waits too.
-const QUEUE: usize = 64;
+/// How many bytes may wait to be written; who has more to say waits too.
+const QUEUED_BYTES: u32 = 16 << 20;
+/// Messages that are written at once, if there are so many.
+const AT_ONCE: usize = 64;
 /// How long requests under way may take to finish when the input has ended.
 const DRAIN: Duration = Duration::from_secs(1);
 /// Whom state is bound to that is sealed on this transport: whoever started the process.
 const PRINCIPAL: &str = "stdio";
-
-struct Pipe {
-    server: Arc<Server>,
-    outlet: Outlet,
-    session: Mutex<Option<Arc<Session>>>,
-    in_flight: InFlight,
-    feeding: Mutex<bool>,
-}
 
 /// Serves until the input ends, the output breaks, or wharf stops.
 pub async fn serve<R, W>(server: Arc<Server>, input: R, output: W)
@@ -48,24 +29,21 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (sender, receiver) = mpsc::channel(QUEUE);
-    let outlet = Outlet::new(sender);
+    let (outlet, receiver) = Outlet::new(QUEUED_BYTES);
     let writer = tokio::spawn(write(receiver, output));
     let limit = server.config.message_bytes;
     let stop = server.stop.clone();
-    let pipe = Arc::new(Pipe {
-        server,
-        outlet: outlet.clone(),
-        session: Mutex::default(),
-        in_flight: InFlight::default(),
-        feeding: Mutex::new(false),
-    });
+    let pipe = Pipe::new(server, outlet.clone(), PRINCIPAL, true);
     let mut input = BufReader::with_capacity(64 * 1024, input);
     let mut line = Vec::new();
     loop {
         line.clear();
         let read = tokio::select! {
-            read = read_line(&mut input, &mut line, limit) => read,
+            read = async {
+                // Who reads no answers is not asked for more requests.
+                outlet.ready().await;
+                read_line(&mut input, &mut line, limit).await
+            } => read,
             () = outlet.closed() => break,
             () = stop.cancelled() => break,
         };
@@ -83,12 +61,12 @@ where
         }
     }
     // What is under way may finish and be written; the writer ends when all who write are gone.
-    let tasks = pipe.server.tasks.clone();
+    let tracker = pipe.tracker();
     stop.cancel();
     drop((pipe, outlet));
-    tasks.close();
+    tracker.close();
     let drained = async {
-        tasks.wait().await;
+        tracker.wait().await;
         // A writer that panicked has nothing left to write.
         writer.await.ok();
     };
@@ -135,182 +113,20 @@ async fn read_line<R: AsyncBufRead + Unpin>(input: &mut R, line: &mut Vec<u8>, l
 }
 
 /// Writes what is queued, as much at once as there is.
-async fn write<W: AsyncWrite + Unpin>(mut queue: mpsc::Receiver<String>, mut output: W) {
+async fn write<W: AsyncWrite + Unpin>(mut queue: mpsc::UnboundedReceiver<Queued>, mut output: W) {
     let mut messages = Vec::new();
     let mut bytes = Vec::new();
-    while queue.recv_many(&mut messages, QUEUE).await > 0 {
+    while queue.recv_many(&mut messages, AT_ONCE).await > 0 {
         bytes.clear();
-        for message in messages.drain(..) {
-            bytes.extend_from_slice(message.as_bytes());
+        for message in &messages {
+            bytes.extend_from_slice(message.text.as_bytes());
             bytes.push(b'\n');
         }
         if output.write_all(&bytes).await.is_err() || output.flush().await.is_err() {
             // Nobody reads any more: the queue closes, and everybody notices.
             return;
         }
-    }
-}
-
-/// How a request goes on.
-enum Start {
-    Run(Box<Context>),
-    /// The result is known already.
-    Answer(String),
-}
-
-impl Pipe {
-    fn session(&self) -> Option<Arc<Session>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The revision in which to answer what belongs to no era.
-    fn revision(&self) -> Revision {
-        self.session().map_or(Revision::NEWEST_LEGACY, |session| session.revision)
-    }
-
-    async fn send(&self, text: String) {
-        // A broken pipe ends the reader too.
-        self.outlet.send(text).await.ok();
-    }
-
-    async fn refuse(&self, malformed: Malformed) {
-        self.send(error_text(malformed.id.as_ref(), &malformed.error, self.revision())).await;
-    }
-
-    async fn take(self: &Arc<Self>, line: &[u8]) {
-        if line.trim_ascii().is_empty() {
-            return;
-        }
-        match Frame::parse(line) {
-            Ok(Frame::One(message)) => self.message(message).await,
-            Ok(Frame::Batch(messages)) => self.batch(messages).await,
-            Err(malformed) => self.refuse(malformed).await,
-        }
-    }
-
-    /// Only 2025-03-26 knows batches; their answers go out one by one.
-    async fn batch(self: &Arc<Self>, messages: Vec<Result<Message, Malformed>>) {
-        if self.session().is_none_or(|session| session.revision != Revision::V2025_03_26) {
-            let error = RpcError::invalid_request("batches exist only in sessions of revision 2025-03-26");
-            return self.refuse(Malformed { id: None, error }).await;
-        }
-        for message in messages {
-            match message {
-                Ok(message) => self.message(message).await,
-                Err(malformed) => self.refuse(malformed).await,
-            }
-        }
-    }
-
-    async fn message(self: &Arc<Self>, message: Message) {
-        match message {
-            Message::Request(request) => self.request(request).await,
-            Message::Notification(notification) => self.notification(&notification),
-            Message::Response(response) => {
-                if let Some(session) = self.session() {
-                    session.answered(response);
-                }
-            }
-        }
-    }
-
-    fn notification(self: &Arc<Self>, notification: &Notification) {
-        if notification.method == "notifications/cancelled" {
-            return self.in_flight.cancel(notification.params.as_deref());
-        }
-        let Some(session) = self.session() else { return };
-        let roots_changed = session.notified(notification);
-        if notification.method == "notifications/initialized" || roots_changed {
-            self.begin(&session);
-            // On a pipe roots can be asked for at any time, so they are known before a call needs them.
-            let (pipe, session) = (Arc::clone(self), Arc::clone(&session));
-            self.server.tasks.spawn(async move {
-                let catalog = pipe.server.shelf.catalog().await;
-                let needed = catalog.served().iter().any(|served| served.config.grants.roots.is_some());
-                if needed && pipe.server.scopes.accepts_roots() {
-                    tokio::select! {
-                        _ = session.roots(&pipe.server, &pipe.outlet) => {}
-                        () = pipe.server.stop.cancelled() => {}
-                    }
-                }
-            });
-        }
-    }
-
-    /// From now on the session hears of changes.
-    fn begin(self: &Arc<Self>, session: &Arc<Session>) {
-        let mut feeding = self.feeding.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut *feeding, true) {
-            return;
-        }
-        let (server, session, outlet) = (Arc::clone(&self.server), Arc::clone(session), self.outlet.clone());
-        self.server.tasks.spawn(async move {
-            let stop = server.stop.clone();
-            tokio::select! {
-                () = hub::feed(&server, &*session, &outlet, async || {}) => {}
-                () = stop.cancelled() => {}
-            }
-        });
-    }
-
-    async fn request(self: &Arc<Self>, request: Request) {
-        let ctx = match self.start(&request) {
-            Ok(Start::Run(ctx)) => ctx,
-            Ok(Start::Answer(result)) => return self.send(result_text(&request.id, &result)).await,
-            Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
-        };
-        // Known to be under way before the next line is read, which may cancel it.
-        let entered = match self.in_flight.enter(&request.id) {
-            Ok(entered) => entered,
-            Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
-        };
-        let pipe = Arc::clone(self);
-        self.server.tasks.spawn(async move {
-            let answer = tokio::select! {
-                answer = transport::answer(&ctx, &request.method, request.params.as_deref()) => answer,
-                // A cancelled request gets no answer, and nothing else either.
-                () = entered.cancelled.cancelled() => return,
-            };
-            let listened = answer.is_ok() && request.method == "subscriptions/listen";
-            let text = transport::response(&ctx, answer);
-            // Its id may be used again by whoever reads the answer.
-            drop(entered);
-            pipe.send(text).await;
-            if listened {
-                pipe.send(modern::listen_cancelled(&request.id)).await;
-            }
-        });
-    }
-
-    /// What a request needs, by its era.
-    fn start(self: &Arc<Self>, request: &Request) -> Result<Start, RpcError> {
-        let (claimed, meta) = modern::claim(request.params.as_deref())?;
-        let outlet = self.outlet.clone();
-        if claimed {
-            return Context::of_claim(&self.server, &request.id, meta, PRINCIPAL, outlet)
-                .map(|ctx| Start::Run(Box::new(ctx)));
-        }
-        let session = self.session();
-        match (request.method.as_str(), session) {
-            ("initialize", None) => {
-                let params = params::read(request.params.as_deref())?;
-                let (session, result) = Session::open(&self.server, params, PRINCIPAL)?;
-                *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
-                Ok(Start::Answer(result))
-            }
-            ("ping", None) => Ok(Start::Answer("{}".into())),
-            ("server/discover" | "subscriptions/listen", None) => Err(match meta.modern_claim() {
-                Err(missing) => missing,
-                Ok(_) => RpcError::method_not_found(&request.method),
-            }),
-            ("initialize", Some(_)) => Err(RpcError::invalid_request("this connection is initialized already")),
-            (_, None) => Err(RpcError::invalid_request(
-                "not initialized: send `initialize`, or a request with the modern `_meta`",
-            )),
-            (_, Some(session)) => {
-                self.begin(&session);
-                Ok(Start::Run(Box::new(Context::in_session(&session, &self.server, &request.id, meta, outlet))))
-            }
-        }
+        // Only what is written makes room.
+        messages.clear();
     }
 }

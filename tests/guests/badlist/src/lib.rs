@@ -1,6 +1,9 @@
-//! Lists what its config's `mode` says: every way of listing something wrong. Exports tools, resources and prompts.
+//! Lists what its config's `mode` says: every way of listing something wrong, and with `given` a tool as a test wants it.
+//! Exports tools, resources and prompts.
 
 #![allow(clippy::disallowed_methods, reason = "a guest for tests sleeps and ends as it likes; no test does")]
+
+mod given;
 
 use wharf_sdk::{
     Abilities, Context, Failure, Prompt, PromptOutcome, Prompts, ReadOutcome, ResourceEntry, ResourceTemplate,
@@ -96,6 +99,7 @@ fn tools_for(mode: &str) -> Vec<Tool> {
             ..tool("t", serde_json::json!({ "type": "object", "description": DECEPTIVE }).to_string())
         }],
         "nothing" => vec![],
+        "given" => given::tools(),
         _ => vec![tool("fine", OPEN)],
     }
 }
@@ -108,7 +112,10 @@ impl Tools for BadList {
         }
     }
 
-    fn call_tool(_: String, args: String, _: Context) -> Result<ToolOutcome, Failure> {
+    fn call_tool(_: String, args: String, context: Context) -> Result<ToolOutcome, Failure> {
+        if mode() == "given" {
+            return given::call(&args, &context);
+        }
         Ok(ToolOutcome::Text(args))
     }
 }
@@ -152,6 +159,7 @@ impl Resources for BadList {
             "template_broken" => vec![template("note:///{day")],
             "template_operator" => vec![template("note:///{x y}")],
             "template_twice" => vec![template("note:///{x}"), template("note:///{x}")],
+            "given" if !given::alone() => vec![template("note:///{+x}")],
             _ => vec![],
         })
     }

@@ -82,6 +82,8 @@ impl Showcase {
     /// Asks once, then does it.
     #[tool(destructive)]
     fn purge(call: &Call) -> Result<String> {
+        call.progress(1.0, Some(3.0), Some("begun"));
+        call.progress(2.0, Some(3.0), Some("found them"));
         match call.ask("sure", form::<Sure>("Delete 14 notes?"))? {
             FormAnswer::Accepted(Sure { really: true, reason }) => {
                 Ok(format!("deleted: {}", reason.unwrap_or_default()))

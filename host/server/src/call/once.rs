@@ -1,0 +1,94 @@
+//! One run of a plugin: stopped when its access is taken away, and reported to operator and client.
+
+use wharf_sandbox::{
+    CallError, Denial, Operation, Outcome,
+    model::{self as wit, ToolOutcome},
+};
+
+use super::Failed;
+use crate::{bridge, catalog::Served, context::Context, scope::CallRoots, text::escaped};
+
+/// Runs a plugin once. Stops it when its access is taken away: a revoked grant, or a root the client has closed.
+pub async fn once(ctx: &Context, served: &Served, operation: Operation, roots: &CallRoots) -> Result<Outcome, Failed> {
+    let id = &served.config.id;
+    let scope = ctx.server.scopes.for_call(&served.config, roots);
+    // What runs in the background may run longer.
+    let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
+    let call = served.plugin.call(operation, &scope, ctx.events(id), timeout);
+    let lost = async {
+        match &ctx.session {
+            Some(session) if served.config.grants.roots.is_some() => {
+                session.lost(&ctx.server, &ctx.outlet, roots).await
+            }
+            _ => std::future::pending().await,
+        }
+    };
+    let report = tokio::select! {
+        report = call => report,
+        () = served.revoked.cancelled() => {
+            tracing::info!(plugin = id, "stopped a call whose access was taken away");
+            return Err(Failed::Told(format!("The operator took away access of the plugin `{id}` during the call.")));
+        }
+        () = lost => {
+            tracing::info!(plugin = id, "stopped a call whose root was closed");
+            return Err(Failed::Told("A root that the call was using was closed.".into()));
+        }
+    };
+    let hints = hints(ctx, served, &report.denials);
+    if !report.printed.is_empty() {
+        tracing::debug!(plugin = id, "printed: {}", escaped(&report.printed));
+    }
+    match report.result {
+        Ok(Outcome::Tool(ToolOutcome::Done(mut result))) if result.is_error && !hints.is_empty() => {
+            result.content.push(wit::Content::Text(hints));
+            Ok(Outcome::Tool(ToolOutcome::Done(result)))
+        }
+        Ok(outcome) => Ok(outcome),
+        Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
+            Some(error) => Failed::Rpc(error),
+            None => Failed::Told(join(&crate::text::clean(&failure.message), &hints)),
+        }),
+        Err(error) => {
+            let detail = match &error {
+                CallError::Trap { detail, .. } => escaped(detail),
+                _ => String::new(),
+            };
+            let took = report.took.as_millis();
+            tracing::warn!(
+                plugin = id,
+                took_ms = took,
+                printed = escaped(&report.printed),
+                detail,
+                "a call failed: {error}"
+            );
+            let text = format!("The plugin `{id}` did not finish: {}.", crate::text::clean(&error.to_string()));
+            Err(Failed::Told(join(&text, &hints)))
+        }
+    }
+}
+
+fn join(text: &str, hints: &str) -> String {
+    if hints.is_empty() { text.to_owned() } else { format!("{text}\n{hints}") }
+}
+
+/// Tells the operator what was refused, and gives the sentence for the client.
+fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
+    let id = &served.config.id;
+    for denial in denials {
+        match denial {
+            Denial::Http(host) => {
+                ctx.server.hint(
+                    id,
+                    format!("it was refused a connection to {}; no plugin has network access yet", escaped(host)),
+                );
+            }
+            Denial::NoDirectory => {
+                ctx.server.hint(
+                    id,
+                    "it looked for files and no directory is open to it; `roots` or `dirs` give it one".into(),
+                );
+            }
+        }
+    }
+    if denials.is_empty() { String::new() } else { "The operator of this server can allow this.".into() }
+}

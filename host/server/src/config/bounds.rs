@@ -1,0 +1,38 @@
+//! Numbers of the file, checked against what makes sense.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+pub fn within_bounds(key: &str, value: Option<usize>, default: usize, most: usize) -> Result<usize> {
+    let value = value.unwrap_or(default);
+    ensure!((1..=most).contains(&value), "`{key}` is from 1 to {most}");
+    Ok(value)
+}
+
+pub fn mib(key: &str, value: Option<usize>, default: usize) -> Result<usize> {
+    Ok(within_bounds(key, value, default, 1 << 20)? << 20)
+}
+
+pub fn kib(key: &str, value: Option<usize>, default: usize) -> Result<usize> {
+    Ok(within_bounds(key, value, default, 1 << 20)? << 10)
+}
+
+pub fn duration_ms(key: &str, value: Option<u64>, default: Duration) -> Result<Duration> {
+    let duration = value.map_or(default, Duration::from_millis);
+    let most = Duration::from_secs(24 * 3600);
+    ensure!(duration >= Duration::from_millis(1) && duration <= most, "`{key}` is from 1 to {}", most.as_millis());
+    Ok(duration)
+}
+
+/// 32 bytes, written as 64 hexadecimal digits.
+pub fn parse_hex32(key: &str, text: &str) -> Result<[u8; 32]> {
+    let wrong = || anyhow::anyhow!("`{key}` is 64 hexadecimal digits");
+    ensure!(text.len() == 64 && text.is_ascii(), wrong());
+    let mut digest = [0; 32];
+    for (byte, at) in digest.iter_mut().zip((0..64).step_by(2)) {
+        let digits = text.get(at..at + 2).ok_or_else(wrong)?;
+        *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
+    }
+    Ok(digest)
+}

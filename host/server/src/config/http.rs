@@ -1,0 +1,101 @@
+//! `[http]`: where to listen, who may come, and how many.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
+
+use super::{
+    CommandLine,
+    bounds::{duration_ms, within_bounds},
+    defaults, raw,
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Http {
+    pub listen: SocketAddr,
+    pub token: Option<Token>,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+    pub sessions: usize,
+    pub listens: usize,
+    pub in_flight: usize,
+    /// When a legacy event stream is closed for its client to come back for the rest; none: never.
+    pub poll_after: Option<Duration>,
+}
+
+/// A bearer token, which no log shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Whom the token stands for: the same wherever it is used, and no way back to the token.
+    pub fn principal(&self) -> String {
+        format!("token {}", URL_SAFE_NO_PAD.encode(Sha256::digest(&self.0)))
+    }
+
+    /// Compares without telling by its time how much was right.
+    pub fn matches(&self, other: &str) -> bool {
+        let difference = self.0.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+        self.0.len() == other.len() && difference == 0
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
+    let listen = match command_line.listen {
+        Some(listen) => listen,
+        None => {
+            let text = raw.listen.as_deref().unwrap_or(defaults::LISTEN);
+            text.parse().with_context(|| {
+                format!("`listen`: `{text}` is not an address and port such as {}", defaults::LISTEN)
+            })?
+        }
+    };
+    let token = match raw.token_env {
+        None => None,
+        Some(name) => {
+            let token = std::env::var(&name).unwrap_or_default();
+            ensure!(!token.is_empty(), "`token_env`: the environment variable {name} is not set");
+            Some(Token(token))
+        }
+    };
+    for origin in &raw.allowed_origins {
+        let known = ["http://", "https://"].iter().any(|scheme| origin.starts_with(scheme));
+        ensure!(known && !origin.ends_with('/'), "`allowed_origins`: `{origin}` is not like https://example.com");
+    }
+    Ok(Http {
+        listen,
+        token,
+        allowed_hosts: raw.allowed_hosts,
+        allowed_origins: raw.allowed_origins,
+        sessions: within_bounds("sessions", raw.sessions, defaults::SESSIONS, 1_000_000)?,
+        listens: within_bounds("listens", raw.listens, defaults::LISTENS, 1_000_000)?,
+        in_flight: within_bounds("in_flight", raw.in_flight, defaults::IN_FLIGHT, 100_000)?,
+        poll_after: match raw.poll_after_ms {
+            None | Some(0) => None,
+            after => Some(duration_ms("poll_after_ms", after, Duration::ZERO)?),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_match_only_themselves() {
+        let token = Token("secret".into());
+        for (other, matches) in [("secret", true), ("secreT", false), ("secre", false), ("secrets", false), ("", false)]
+        {
+            assert_eq!(token.matches(other), matches, "{other}");
+        }
+        assert!(!format!("{token:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,282 @@
+//! `[plugins.<id>]`: what a plugin is and what it may touch.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use wharf_sandbox::Limits;
+
+use super::{
+    CommandLine,
+    bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
+    defaults, raw,
+};
+
+/// Where a plugin comes from; earlier ones win a clash of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    Configured,
+    DroppedIn,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PluginConfig {
+    pub id: String,
+    pub origin: Origin,
+    pub path: PathBuf,
+    pub sha256: Option<[u8; 32]>,
+    pub prefix: String,
+    pub tools: Option<Vec<Pattern>>,
+    pub prompts: Option<Vec<Pattern>>,
+    /// JSON.
+    pub config: Arc<str>,
+    pub limits: Limits,
+    /// None: it runs nothing in the background.
+    pub tasks: Option<TaskLimits>,
+    pub grants: Grants,
+}
+
+/// How long a call in the background may run, and how long it is kept, counted from its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskLimits {
+    pub timeout: Duration,
+    pub ttl: Duration,
+}
+
+/// What plugins get whose own tables say nothing.
+#[derive(Debug, Clone)]
+pub struct DefaultLimits {
+    pub call: Limits,
+    tasks: TaskLimits,
+    /// Whether anything runs in the background at all.
+    background: bool,
+}
+
+impl DefaultLimits {
+    pub fn resolve(raw: &raw::Limits, background: bool) -> Result<Self> {
+        let raw = raw::PluginLimits {
+            concurrency: raw.concurrency,
+            memory_mib: raw.memory_mib,
+            timeout_ms: raw.timeout_ms,
+            output_kib: raw.output_kib,
+            task_timeout_ms: raw.task_timeout_ms,
+            task_ttl_ms: raw.task_ttl_ms,
+        };
+        Self {
+            call: Limits {
+                concurrency: defaults::CONCURRENCY,
+                memory_bytes: defaults::MEMORY_MIB << 20,
+                timeout: Duration::from_millis(defaults::TIMEOUT_MS),
+                output_bytes: defaults::OUTPUT_KIB << 10,
+            },
+            tasks: TaskLimits {
+                timeout: Duration::from_millis(defaults::TASK_TIMEOUT_MS),
+                ttl: Duration::from_millis(defaults::TASK_TTL_MS),
+            },
+            background,
+        }
+        .with(&raw)
+    }
+
+    fn with(&self, raw: &raw::PluginLimits) -> Result<Self> {
+        let Self { call, tasks, background } = self;
+        Ok(Self {
+            call: Limits {
+                concurrency: within_bounds("concurrency", raw.concurrency, call.concurrency, 4096)?,
+                memory_bytes: mib("memory_mib", raw.memory_mib, call.memory_bytes >> 20)?,
+                timeout: duration_ms("timeout_ms", raw.timeout_ms, call.timeout)?,
+                output_bytes: kib("output_kib", raw.output_kib, call.output_bytes >> 10)?,
+            },
+            tasks: TaskLimits {
+                timeout: duration_ms("task_timeout_ms", raw.task_timeout_ms, tasks.timeout)?,
+                ttl: duration_ms("task_ttl_ms", raw.task_ttl_ms, tasks.ttl)?,
+            },
+            background: *background,
+        })
+    }
+
+    pub fn tasks(&self) -> Option<TaskLimits> {
+        self.background.then_some(self.tasks)
+    }
+}
+
+/// A name, or a beginning of names with `*` at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+impl Pattern {
+    pub fn matches(&self, name: &str) -> bool {
+        match self.0.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == self.0,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Grants {
+    pub roots: Option<Access>,
+    pub dirs: Vec<DirGrant>,
+    pub env: Vec<String>,
+    pub ask: AskGrant,
+}
+
+impl Grants {
+    /// Whether any file could ever be within reach.
+    pub fn any_directory(&self) -> bool {
+        self.roots.is_some() || !self.dirs.is_empty()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    Read,
+    ReadWrite,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirGrant {
+    pub host: PathBuf,
+    pub guest: String,
+    pub access: Access,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AskGrant {
+    pub elicitation: bool,
+    pub sampling: bool,
+    pub roots: bool,
+}
+
+pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
+    let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+    check_id(&id).with_context(|| path.display().to_string())?;
+    Ok(PluginConfig {
+        prefix: format!("{id}_"),
+        id,
+        origin: Origin::Configured,
+        path: std::path::absolute(path)?,
+        sha256: None,
+        tools: None,
+        prompts: None,
+        config: "{}".into(),
+        limits: limits.call.clone(),
+        tasks: limits.tasks(),
+        grants: Grants { roots: command_line.allow_roots, ..Grants::default() },
+    })
+}
+
+pub fn resolve(
+    id: &str,
+    raw: raw::Plugin,
+    limits: &DefaultLimits,
+    absolute: &dyn Fn(&str) -> Result<PathBuf>,
+) -> Result<PluginConfig> {
+    check_id(id)?;
+    let limits = limits.with(&raw.limits)?;
+    let tasks = limits.tasks();
+    match raw.instances.as_deref() {
+        None | Some("fresh") => {}
+        Some("reused") => {
+            bail!("instances = \"reused\" does not exist yet; leave the key out: every call gets a fresh instance")
+        }
+        Some(_) => bail!("`instances` is \"fresh\""),
+    }
+    let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
+    ensure!(prefix.chars().all(is_name_character), "`prefix` may have letters, digits, `_`, `-` and `.`");
+    let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?;
+    let patterns = |names: Vec<String>| names.into_iter().map(Pattern).collect();
+    let config = resolve_environment(&toml::Value::Table(raw.config)).context("config")?;
+    Ok(PluginConfig {
+        id: id.to_owned(),
+        origin: Origin::Configured,
+        path: absolute(&raw.path)?,
+        sha256,
+        prefix,
+        tools: raw.tools.map(patterns),
+        prompts: raw.prompts.map(patterns),
+        config: config.to_string().into(),
+        limits: limits.call,
+        tasks,
+        grants: resolve_grants(raw.grants, absolute).context("grants")?,
+    })
+}
+
+fn resolve_grants(raw: raw::Grants, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Grants> {
+    ensure!(raw.http.is_empty(), "`http`: plugins cannot be given network access yet; leave it empty");
+    let mut ask = AskGrant::default();
+    for ability in &raw.ask {
+        match ability.as_str() {
+            "elicitation" => ask.elicitation = true,
+            "sampling" => ask.sampling = true,
+            "roots" => ask.roots = true,
+            other => bail!("`ask`: `{other}` is none of elicitation, sampling, roots"),
+        }
+    }
+    let mut dirs = Vec::new();
+    for dir in raw.dirs {
+        let host = absolute(&dir.host)?;
+        let guest = match dir.guest {
+            Some(guest) => guest,
+            None => host.to_str().context("`dirs`: a path that is not UTF-8 needs a `guest` path")?.to_owned(),
+        };
+        ensure!(guest.starts_with('/'), "`dirs`: the guest path `{guest}` must begin with /");
+        ensure!(
+            dirs.iter().all(|other: &DirGrant| other.guest != guest),
+            "`dirs`: two directories share the guest path `{guest}`"
+        );
+        dirs.push(DirGrant { host, guest, access: parse_access(&dir.access)? });
+    }
+    for name in &raw.env {
+        ensure!(!name.is_empty() && !name.contains('='), "`env`: `{name}` is no name of a variable");
+    }
+    Ok(Grants { roots: raw.roots.as_deref().map(parse_access).transpose()?, dirs, env: raw.env, ask })
+}
+
+pub fn parse_access(text: &str) -> Result<Access> {
+    match text {
+        "read" => Ok(Access::Read),
+        "read-write" => Ok(Access::ReadWrite),
+        other => bail!("`{other}` is neither \"read\" nor \"read-write\""),
+    }
+}
+
+/// Replaces each table that is just `{ env = "NAME" }` by the variable's value.
+fn resolve_environment(value: &toml::Value) -> Result<serde_json::Value> {
+    Ok(match value {
+        toml::Value::Table(table) => match (table.len(), table.get("env").and_then(toml::Value::as_str)) {
+            (1, Some(name)) => match std::env::var(name) {
+                Ok(value) => value.into(),
+                Err(_) => bail!("the environment variable {name} is not set, or not UTF-8"),
+            },
+            _ => {
+                let entries: Result<serde_json::Map<_, _>> =
+                    table.iter().map(|(key, value)| Ok((key.clone(), resolve_environment(value)?))).collect();
+                entries?.into()
+            }
+        },
+        toml::Value::Array(items) => items.iter().map(resolve_environment).collect::<Result<_>>()?,
+        toml::Value::String(text) => text.clone().into(),
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(flag) => (*flag).into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+    })
+}
+
+/// The id of a plugin: what prefixes and `[plugins.<id>]` are made of.
+pub fn check_id(id: &str) -> Result<()> {
+    ensure!(
+        !id.is_empty() && id.len() <= 64 && id.chars().all(is_name_character),
+        "`{}` is no id for a plugin; an id has 1 to 64 letters, digits, `_`, `-` and `.`",
+        id.escape_debug()
+    );
+    Ok(())
+}
+
+fn is_name_character(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
+}

@@ -1,0 +1,220 @@
+//! One client at the other end of a pipe: both eras at once, decided per message.
+//!
+//! Each request runs in a task of its own, so nothing waits behind it; what it says goes to one queue.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_util::task::TaskTracker;
+use wharf_protocol::{
+    Frame, Malformed, Message, Notification, Request, Revision, RpcError,
+    message::{error_text, result_text},
+    params,
+};
+
+use crate::{
+    answer::Text,
+    context::Context,
+    era::{legacy::Session, modern},
+    hub::Feed,
+    in_flight::InFlight,
+    outlet::Outlet,
+    server::Server,
+    transport,
+};
+
+pub struct Pipe {
+    server: Arc<Server>,
+    outlet: Outlet,
+    principal: Arc<str>,
+    modern: bool,
+    session: Mutex<Option<Arc<Session>>>,
+    in_flight: InFlight,
+    feeding: Mutex<bool>,
+}
+
+/// How a request goes on.
+enum Start {
+    Run(Box<Context>),
+    /// The result is known already.
+    Answer(String),
+}
+
+impl Pipe {
+    /// `modern`: whether requests without a handshake are served here too.
+    pub fn new(server: Arc<Server>, outlet: Outlet, principal: &str, modern: bool) -> Arc<Self> {
+        let (session, in_flight, feeding) = Default::default();
+        Arc::new(Self { server, outlet, principal: principal.into(), modern, session, in_flight, feeding })
+    }
+
+    /// Everything that works for it.
+    pub fn tracker(&self) -> TaskTracker {
+        self.server.tracker.clone()
+    }
+
+    /// The other end is gone, and with it the session.
+    pub fn end(&self) {
+        if let Some(session) = self.session() {
+            session.ended.cancel();
+        }
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The revision in which to answer what belongs to no era.
+    fn revision(&self) -> Revision {
+        self.session().map_or(Revision::NEWEST_LEGACY, |session| session.revision)
+    }
+
+    async fn send(&self, text: String) {
+        // A broken pipe ends the reader too.
+        self.outlet.send(text).await.ok();
+    }
+
+    pub async fn refuse(&self, malformed: Malformed) {
+        self.send(error_text(malformed.id.as_ref(), &malformed.error, self.revision())).await;
+    }
+
+    pub async fn take(self: &Arc<Self>, line: &[u8]) {
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        match Frame::parse(line) {
+            Ok(Frame::One(message)) => self.message(message).await,
+            Ok(Frame::Batch(messages)) => self.batch(messages).await,
+            Err(malformed) => self.refuse(malformed).await,
+        }
+    }
+
+    /// Only 2025-03-26 knows batches; their answers go out one by one.
+    async fn batch(self: &Arc<Self>, messages: Vec<Result<Message, Malformed>>) {
+        if self.session().is_none_or(|session| session.revision != Revision::V2025_03_26) {
+            let error = RpcError::invalid_request("batches exist only in sessions of revision 2025-03-26");
+            return self.refuse(Malformed { id: None, error }).await;
+        }
+        for message in messages {
+            match message {
+                Ok(message) => self.message(message).await,
+                Err(malformed) => self.refuse(malformed).await,
+            }
+        }
+    }
+
+    async fn message(self: &Arc<Self>, message: Message) {
+        match message {
+            Message::Request(request) => self.request(request).await,
+            Message::Notification(notification) => self.notification(&notification),
+            Message::Response(response) => {
+                if let Some(session) = self.session() {
+                    session.answered(response);
+                }
+            }
+        }
+    }
+
+    fn notification(self: &Arc<Self>, notification: &Notification) {
+        if notification.method == "notifications/cancelled" {
+            return self.in_flight.cancel(notification.params.as_ref());
+        }
+        let Some(session) = self.session() else { return };
+        let roots_changed = session.notified(notification);
+        if notification.method == "notifications/initialized" || roots_changed {
+            self.begin(&session);
+            // On a pipe roots can be asked for at any time, so they are known before a call needs them.
+            let (pipe, session) = (Arc::clone(self), Arc::clone(&session));
+            self.server.tracker.spawn(async move {
+                let catalog = pipe.server.shelf.catalog().await;
+                let needed = catalog.served().iter().any(|served| served.config.grants.roots.is_some());
+                if needed && pipe.server.scopes.accepts_roots() {
+                    tokio::select! {
+                        _ = session.roots(&pipe.server, &pipe.outlet) => {}
+                        () = pipe.server.stop.cancelled() => {}
+                    }
+                }
+            });
+        }
+    }
+
+    /// From now on the session hears of changes.
+    fn begin(self: &Arc<Self>, session: &Arc<Session>) {
+        let mut feeding = self.feeding.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *feeding, true) {
+            return;
+        }
+        let feed = Feed::open(&self.server);
+        let (stop, session, outlet) = (self.server.stop.clone(), Arc::clone(session), self.outlet.clone());
+        self.server.tracker.spawn(async move {
+            tokio::select! {
+                () = feed.run(&*session, &outlet) => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    async fn request(self: &Arc<Self>, request: Request) {
+        let ctx = match self.start(&request) {
+            Ok(Start::Run(ctx)) => ctx,
+            Ok(Start::Answer(result)) => return self.send(result_text(&request.id, &result)).await,
+            Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
+        };
+        // Known to be under way before the next line is read, which may cancel it.
+        let entered = match self.in_flight.enter(&request.id) {
+            Ok(entered) => entered,
+            Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
+        };
+        let pipe = Arc::clone(self);
+        self.server.tracker.spawn(async move {
+            let answer = tokio::select! {
+                answer = transport::answer(&ctx, &request.method, request.params.as_ref()) => answer,
+                // A cancelled request gets no answer, and nothing else either.
+                () = entered.cancelled.cancelled() => return,
+                // Nobody is left to hear it.
+                () = pipe.outlet.closed() => return,
+            };
+            let listened = answer.is_ok() && request.method == "subscriptions/listen";
+            let text = Text::of(&ctx, answer).into_string();
+            // Its id may be used again by whoever reads the answer.
+            drop(entered);
+            pipe.send(text).await;
+            if listened {
+                pipe.send(modern::listen_cancelled(&request.id)).await;
+            }
+        });
+    }
+
+    /// What a request needs, by its era.
+    fn start(self: &Arc<Self>, request: &Request) -> Result<Start, RpcError> {
+        let (claimed, meta) = modern::claim(request.params.as_ref())?;
+        let outlet = self.outlet.clone();
+        if claimed && !self.modern {
+            return Err(RpcError::invalid_request("this transport serves only sessions: send `initialize`"));
+        }
+        if claimed {
+            return Context::of_claim(&self.server, &request.id, meta, &self.principal, outlet)
+                .map(|ctx| Start::Run(Box::new(ctx)));
+        }
+        if !self.server.config.protocol.legacy {
+            return Err(transport::without_legacy(request, &meta));
+        }
+        let session = self.session();
+        match (request.method.as_str(), session) {
+            ("initialize", None) => {
+                let params = params::read(request.params.as_ref())?;
+                let (session, result) = Session::open(&self.server, params, &self.principal)?;
+                *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+                Ok(Start::Answer(result))
+            }
+            ("ping", None) => Ok(Start::Answer("{}".into())),
+            ("server/discover" | "subscriptions/listen", None) => Err(transport::unclaimed(&meta)),
+            ("initialize", Some(_)) => Err(RpcError::invalid_request("this connection is initialized already")),
+            (_, None) => Err(RpcError::invalid_request(
+                "not initialized: send `initialize`, or a request with the modern `_meta`",
+            )),
+            (_, Some(session)) => {
+                self.begin(&session);
+                Ok(Start::Run(Box::new(Context::in_session(&session, &self.server, &request.id, meta, outlet))))
+            }
+        }
+    }
+}

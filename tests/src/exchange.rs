@@ -1,0 +1,271 @@
+//! The answer to one request of the HTTP client: its head, its JSON body, or its events one by one.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::{MODERN, PATIENCE, schema};
+
+struct Head {
+    status: u16,
+    headers: Vec<(String, String)>,
+    /// The length of the body, if it is given and not in chunks.
+    length: Option<usize>,
+    chunked: bool,
+}
+
+/// One event of a stream as it stands there.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Frame {
+    pub event: Option<String>,
+    pub id: Option<String>,
+    pub retry: Option<u64>,
+    /// `None` if there is no such line; empty if there is one with nothing in it.
+    pub data: Option<String>,
+}
+
+/// One request and the response to it, which may go on for long. Dropping it closes the connection.
+pub struct Exchange {
+    stream: TcpStream,
+    /// Bytes that are not read yet: before the head is there, of it; then the body, still in chunks.
+    buffer: Vec<u8>,
+    head: Option<Head>,
+    events: VecDeque<Frame>,
+    /// The beginning of an event whose end has not come yet.
+    partial: String,
+    /// The method that was asked for, empty if none, and the revision of the answer.
+    pub(crate) asked: Option<(String, String)>,
+    ended: bool,
+    /// What the stream has said of these last.
+    pub last_event_id: Option<String>,
+    pub retry: Option<u64>,
+}
+
+impl Exchange {
+    pub(crate) fn of(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            buffer: Vec::new(),
+            head: None,
+            events: VecDeque::new(),
+            partial: String::new(),
+            asked: None,
+            ended: false,
+            last_event_id: None,
+            retry: None,
+        }
+    }
+
+    /// Reads more bytes. False at the end of the connection.
+    async fn fill(&mut self) -> bool {
+        let mut bytes = [0; 16 * 1024];
+        let read = timeout(PATIENCE, self.stream.read(&mut bytes)).await.expect("no bytes in time");
+        // A connection that was cut is over as well.
+        let read = read.unwrap_or(0);
+        self.buffer.extend_from_slice(&bytes[..read]);
+        read > 0
+    }
+
+    /// Sends nothing more, and reads all there is until the connection ends.
+    pub async fn drain(mut self) -> Vec<u8> {
+        // The other side may have closed already.
+        let _ = self.stream.shutdown().await;
+        while self.fill().await {}
+        self.buffer
+    }
+
+    /// Reads status and headers; false if the connection ends before.
+    pub async fn read_head(&mut self) -> bool {
+        let end = loop {
+            if let Some(at) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+                break at;
+            }
+            if !self.fill().await {
+                return false;
+            }
+        };
+        let text = String::from_utf8(self.buffer.drain(..end + 4).collect()).expect("headers are text");
+        let mut lines = text.split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|code| code.parse().ok());
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let find = |name: &str| headers.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str());
+        let length = find("content-length").map(|length| length.parse().unwrap());
+        let chunked = find("transfer-encoding").is_some_and(|encoding| encoding.eq_ignore_ascii_case("chunked"));
+        self.head = Some(Head { status: status.expect("a status"), headers, length, chunked });
+        true
+    }
+
+    fn head(&self) -> &Head {
+        self.head.as_ref().expect("wharf closed the connection without an answer")
+    }
+
+    pub fn status(&self) -> u16 {
+        self.head().status
+    }
+
+    /// Whether there was an answer at all.
+    pub fn answered(&self) -> bool {
+        self.head.is_some()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head().headers.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn is_stream(&self) -> bool {
+        self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
+    }
+
+    /// Takes the next piece of the body; `None` at its end.
+    async fn piece(&mut self) -> Option<Vec<u8>> {
+        let (length, chunked) = (self.head().length, self.head().chunked);
+        if chunked {
+            let line_end = loop {
+                if let Some(at) = self.buffer.windows(2).position(|window| window == b"\r\n") {
+                    break at;
+                }
+                if !self.fill().await {
+                    return None;
+                }
+            };
+            let size = std::str::from_utf8(&self.buffer[..line_end]).unwrap();
+            let size = usize::from_str_radix(size.split(';').next().unwrap().trim(), 16).unwrap();
+            while self.buffer.len() < line_end + 2 + size + 2 {
+                if !self.fill().await {
+                    return None;
+                }
+            }
+            let piece = self.buffer[line_end + 2..line_end + 2 + size].to_vec();
+            self.buffer.drain(..line_end + 2 + size + 2);
+            return (size > 0).then_some(piece);
+        }
+        if self.ended {
+            return None;
+        }
+        self.ended = true;
+        while length.is_none_or(|length| self.buffer.len() < length) {
+            if !self.fill().await {
+                break;
+            }
+        }
+        Some(std::mem::take(&mut self.buffer))
+    }
+
+    /// The whole body.
+    pub async fn text(&mut self) -> String {
+        let mut body = Vec::new();
+        while let Some(piece) = self.piece().await {
+            body.extend(piece);
+        }
+        String::from_utf8(body).expect("the body is UTF-8")
+    }
+
+    fn check(&self, message: &Value) {
+        let (method, revision) = self.asked.as_ref().map_or((None, "2025-11-25"), |(method, revision)| {
+            ((!method.is_empty()).then_some(method.as_str()), revision.as_str())
+        });
+        match (message.get("method").is_some(), message.get("id").is_some()) {
+            (true, true) => schema::check_request(revision, message),
+            (true, false) => schema::check_notification(revision, message),
+            // Which revision a handshake settles on is in its result.
+            (false, _) if method == Some("initialize") => {
+                let negotiated = message["result"]["protocolVersion"].as_str().unwrap_or(revision);
+                schema::check_response(negotiated, method, message);
+            }
+            (false, _) => schema::check_response(revision, method, message),
+        }
+    }
+
+    /// The JSON body, checked.
+    pub async fn json(&mut self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        let text = self.text().await;
+        let message = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        self.check(&message);
+        message
+    }
+
+    /// The next event of the stream as it is, comments left out; `None` at the stream's end.
+    pub async fn frame(&mut self) -> Option<Frame> {
+        // Comments keep a stream alive, but are not what anybody waits for.
+        timeout(PATIENCE, self.next_frame()).await.expect("no event in time")
+    }
+
+    async fn next_frame(&mut self) -> Option<Frame> {
+        assert!(self.is_stream(), "not a stream: {:?}", self.header("content-type"));
+        while self.events.is_empty() {
+            let piece = String::from_utf8(self.piece().await?).expect("events are UTF-8");
+            self.partial.push_str(&piece);
+            while let Some((block, rest)) = self.partial.split_once("\n\n") {
+                let mut frame = Frame::default();
+                for line in block.lines() {
+                    let (field, value) = line.split_once(':').unwrap_or((line, ""));
+                    let value = value.strip_prefix(' ').unwrap_or(value).to_owned();
+                    let before = match field {
+                        "" => None,
+                        "event" => frame.event.replace(value),
+                        "id" => frame.id.replace(value),
+                        "retry" => frame.retry.replace(value.parse().unwrap()).map(|retry| retry.to_string()),
+                        // Some clients read line by line.
+                        "data" => frame.data.replace(value),
+                        _ => panic!("an unexpected line in a stream: {line:?}"),
+                    };
+                    assert_eq!(before, None, "{field} stands twice: {block}");
+                }
+                self.partial = rest.to_owned();
+                if frame != Frame::default() {
+                    self.events.push_back(frame);
+                }
+            }
+        }
+        let frame = self.events.pop_front()?;
+        let has_ids =
+            self.asked.as_ref().is_none_or(|(_, revision)| ("2025-03-26"..MODERN).contains(&revision.as_str()));
+        assert!(has_ids || (frame.id.is_none() && frame.retry.is_none()), "this revision has no event ids: {frame:?}");
+        self.last_event_id = frame.id.clone().or(self.last_event_id.take());
+        self.retry = frame.retry.or(self.retry);
+        Some(frame)
+    }
+
+    /// The next message on the stream, checked; `None` at its end.
+    pub async fn event(&mut self) -> Option<Value> {
+        loop {
+            let frame = self.frame().await?;
+            let Some(data) = frame.data.as_ref().filter(|data| !data.is_empty()) else { continue };
+            assert!(frame.event.as_ref().is_none_or(|name| name == "message"), "{frame:?}");
+            let message: Value = serde_json::from_str(data).unwrap_or_else(|error| panic!("{error}: {data}"));
+            self.check(&message);
+            return Some(message);
+        }
+    }
+
+    /// The next message, be the answer JSON or a stream.
+    pub async fn message(&mut self) -> Option<Value> {
+        if self.is_stream() {
+            self.event().await
+        } else if self.ended {
+            None
+        } else {
+            Some(self.json().await)
+        }
+    }
+
+    /// The response to a request; what comes before it is dropped.
+    pub async fn response(&mut self, id: &Value) -> Value {
+        loop {
+            let message = self.message().await.unwrap_or_else(|| panic!("no response to {id}"));
+            if message.get("method").is_none() {
+                assert_eq!(message.get("id"), Some(id), "{message}");
+                return message;
+            }
+        }
+    }
+}

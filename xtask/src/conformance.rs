@@ -1,0 +1,188 @@
+//! Runs the official MCP conformance suite, in two versions, against the real binary, and then other people's clients.
+//!
+//! The suite's own verdict is not enough: it passes over warnings and over every scenario it does not score. So each run gets an
+//! empty list of expected failures, which makes the suite itself strict, and what its scenarios checked is added up here.
+
+use std::{
+    env,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{prepare, run_in, say};
+
+mod child;
+mod tally;
+
+use child::{Server, finish};
+use tally::Tally;
+
+/// One start of the suite.
+struct Run {
+    name: &'static str,
+    package: &'static str,
+    arguments: &'static [&'static str],
+    /// Fewer successful checks than this mean that scenarios were left out.
+    at_least: usize,
+}
+
+const SUITE: &str = "@modelcontextprotocol/conformance";
+/// What most people get today who name no version.
+const OLDER_SUITE: &str = "conformance-0.1";
+
+const RUNS: [Run; 5] = [
+    Run { name: "2025-11-25", package: SUITE, arguments: &["--requirements", "2025-11-25"], at_least: 83 },
+    Run { name: "2026-07-28", package: SUITE, arguments: &["--requirements", "2026-07-28"], at_least: 196 },
+    Run {
+        name: "2025-06-18",
+        package: SUITE,
+        arguments: &["--suite", "all", "--spec-version", "2025-06-18"],
+        at_least: 56,
+    },
+    Run { name: "older suite", package: OLDER_SUITE, arguments: &[], at_least: 39 },
+    Run { name: "older suite, all", package: OLDER_SUITE, arguments: &["--suite", "all"], at_least: 46 },
+];
+
+/// One start of the suite takes seconds; the suite itself ends each scenario after half a minute.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// The clients end by themselves too, one by one.
+const CLIENTS_PATIENCE: Duration = Duration::from_secs(1800);
+
+/// Builds, installs, runs everything, and fails at the end if anything did.
+pub fn check(root: &Path) -> Result<()> {
+    prepare()?;
+    let place = Place::set_up(root)?;
+    let mut problems = suite(&place)?;
+    if let Err(problem) = clients(&place) {
+        problems.push(format!("clients: {problem:#}"));
+    }
+    if problems.is_empty() { Ok(()) } else { bail!("not conforming:\n  {}", problems.join("\n  ")) }
+}
+
+/// Where things are.
+struct Place {
+    root: PathBuf,
+    /// `tests/conformance`: what is installed, and wharf's config.
+    source: PathBuf,
+    /// `target/conformance`: what is made.
+    target: PathBuf,
+}
+
+impl Place {
+    fn set_up(root: &Path) -> Result<Self> {
+        let place = Self {
+            root: root.to_path_buf(),
+            source: root.join("tests/conformance"),
+            target: root.join("target/conformance"),
+        };
+        fs::create_dir_all(&place.target)?;
+        place.install()?;
+        Ok(place)
+    }
+
+    /// Installs exactly what the lockfile says, and no package's scripts run. Not again while the lockfile is the same.
+    fn install(&self) -> Result<()> {
+        let lock = fs::read(self.source.join("package-lock.json"))?;
+        let stamp = self.target.join("installed.json");
+        if fs::read(&stamp).is_ok_and(|installed| installed == lock) {
+            return Ok(());
+        }
+        say("installing the conformance suite at target/conformance");
+        for name in ["package.json", "package-lock.json"] {
+            fs::copy(self.source.join(name), self.target.join(name)).with_context(|| name.to_owned())?;
+        }
+        let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+        run_in(&self.target, Command::new("npm").args(arguments)).context("the conformance suite needs npm")?;
+        fs::write(&stamp, lock)?;
+        Ok(())
+    }
+
+    /// Node.js of the version the lockfile pins: the suite does not start on older ones. The machine's own if npm has none for it.
+    fn node(&self) -> Command {
+        let installed = self.target.join("node_modules/.bin/node");
+        Command::new(if installed.exists() { installed } else { "node".into() })
+    }
+
+    fn binary(&self) -> PathBuf {
+        self.root.join("target/ci/wharf")
+    }
+
+    fn config(&self) -> PathBuf {
+        self.source.join("wharf.toml")
+    }
+}
+
+/// All runs of the suite against one server; returns what is wrong.
+fn suite(place: &Place) -> Result<Vec<String>> {
+    let server = Server::start(&place.binary(), &place.config(), &place.target)?;
+    let baseline = place.target.join("expected-failures.yml");
+    fs::write(&baseline, "server: []\n")?;
+    let mut problems = Vec::new();
+    say(&format!(
+        "{:<18} {:>9} {:>8} {:>8} {:>8} {:>8}",
+        "suite", "scenarios", "success", "failure", "warning", "skipped"
+    ));
+    for run in &RUNS {
+        let (tally, clean) = run.start(place, &server.url, &baseline).with_context(|| run.name)?;
+        let sum = tally.sum();
+        say(&format!(
+            "{:<18} {:>9} {:>8} {:>8} {:>8} {:>8}",
+            run.name,
+            tally.scenarios(),
+            sum.success,
+            sum.failure,
+            sum.warning,
+            sum.skipped
+        ));
+        let mut found = tally.problems();
+        if sum.success < run.at_least {
+            found.push(format!("only {} checks succeeded; {} should", sum.success, run.at_least));
+        }
+        if !clean && found.is_empty() {
+            found.push("the suite failed, and none of its checks says why".into());
+        }
+        problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", run.name)));
+    }
+    Ok(problems)
+}
+
+impl Run {
+    /// What the scenarios checked, and whether the suite itself was content.
+    fn start(&self, place: &Place, url: &str, baseline: &Path) -> Result<(Tally, bool)> {
+        let folder = place.target.join("results").join(self.name.replace([' ', ','], "-"));
+        // Results of an earlier run would be added to these.
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        let script = place.target.join("node_modules").join(self.package).join("dist/index.js");
+        ensure!(script.is_file(), "{} is missing", script.display());
+        let log = File::create(folder.join("suite.log"))?;
+        let mut command = place.node();
+        command.arg(script).args(["server", "--url", url]).args(self.arguments);
+        command.arg("--expected-failures").arg(baseline).arg("-o").arg(&folder);
+        command.current_dir(&place.target).env("NO_COLOR", "1").stdout(log.try_clone()?).stderr(log);
+        let status = finish(&mut command, PATIENCE)?;
+        Ok((Tally::read(&folder)?, status.success()))
+    }
+}
+
+/// The clients have an entry point of their own: it starts wharf as each of them needs it, prints what they found, and fails if
+/// any of them does. Its children find the installed `node` first, as it does.
+fn clients(place: &Place) -> Result<()> {
+    let script = place.source.join("clients/run.mjs");
+    ensure!(script.is_file(), "{} is missing", script.display());
+    let path = env::var_os("PATH").unwrap_or_default();
+    let installed = place.target.join("node_modules/.bin");
+    let path = env::join_paths([installed].into_iter().chain(env::split_paths(&path)))?;
+    let mut command = place.node();
+    command.arg(&script).arg("--bin").arg(place.binary()).arg("--config").arg(place.config());
+    command.current_dir(&place.root).env("PATH", path);
+    let status = finish(&mut command, CLIENTS_PATIENCE)?;
+    ensure!(status.success(), "{status}");
+    Ok(())
+}
