@@ -20,6 +20,7 @@ cargo xtask demo         shows the main job, with a real MCP client; --serve kee
 cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust
 cargo xtask examples     builds and calls the example plugins in JavaScript and Python; needs npm and Python 3
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
+cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full
 cargo xtask tidy         the rules of the house that no compiler checks
 cargo xtask guests       only the plugins";
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         "test" => test(),
         "examples" => examples::check(&root()),
         "conformance" => conformance::check(&root()),
+        "bench" => bench(rest),
         "tidy" => tidy::check(&root()),
         _ => {
             say(USAGE);
@@ -144,6 +146,11 @@ fn add_target() -> Result<()> {
 fn demo(rest: &[String]) -> Result<()> {
     prepare()?;
     run(Command::new(root().join("target/ci/demo")).args(rest))
+}
+
+fn bench(rest: &[String]) -> Result<()> {
+    prepare()?;
+    run(Command::new(root().join("target/ci/bench")).args(rest))
 }
 
 /// The binaries and the plugins that demo and tests use. Built for all default members at once, as `cargo test` builds them:

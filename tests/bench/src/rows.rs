@@ -1,0 +1,221 @@
+//! The rates: each of wharf's against its ceiling, and wharf along each axis.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    Effort,
+    load::{Connection, Measured, http},
+    report::{Point, Report, Row, Wanted},
+    servers::{Built, Era, Http, call, get, modern_list_post, pipe},
+};
+
+/// A config for `wharf serve` in a folder of its own.
+pub struct Site {
+    pub folder: tempfile::TempDir,
+}
+
+impl Site {
+    pub fn new(built: &Built, config: &str) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let text = config.replace("PLUGINS", &built.plugins.display().to_string());
+        fs::write(folder.path().join("wharf.toml"), text)?;
+        Ok(Self { folder })
+    }
+
+    pub fn config(&self) -> std::path::PathBuf {
+        self.folder.path().join("wharf.toml")
+    }
+}
+
+pub const ECHO: &str = "[plugins.echo]\npath = 'PLUGINS/echo.wasm'\nprefix = ''\n";
+
+pub fn message(bytes: usize) -> String {
+    "x".repeat(bytes)
+}
+
+/// Two loads in turn, so that what else the machine does hits both alike.
+async fn interleaved(
+    effort: &Effort,
+    ours: &mut [Connection],
+    theirs: &mut [Connection],
+    least: usize,
+) -> Result<(Measured, Measured)> {
+    http(ours, effort.round / 2, least).await?;
+    http(theirs, effort.round / 2, least).await?;
+    let (mut one, mut other) = (Measured::default(), Measured::default());
+    for _ in 0..effort.rounds {
+        one.add(http(ours, effort.round, least).await?);
+        other.add(http(theirs, effort.round, least).await?);
+    }
+    Ok((one, other))
+}
+
+fn ratio(name: &'static str, target: f64, ours: &Measured, theirs: &Measured) -> Row {
+    Row {
+        name,
+        figure: ours.rate() / theirs.rate(),
+        unit: "×",
+        wanted: Wanted::AtLeast,
+        target,
+        detail: format!("{:.0} against {:.0} calls/s", ours.rate(), theirs.rate()),
+    }
+}
+
+/// The ratios that have a target.
+pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let site = Site::new(built, ECHO)?;
+    let wharf = Http::wharf(built, &site.config()).await?;
+    let sdk = Http::plain(&built.sdk, &["json"]).await?;
+    let small = message(32);
+    {
+        let mut ours = wharf.connections(Era::Modern, 16, "echo", &small).await?;
+        let mut theirs = sdk.connections(Era::Modern, 16, "echo", &small).await?;
+        let (ours, theirs) = interleaved(effort, &mut ours, &mut theirs, 32).await?;
+        report.row(ratio("HTTP modern, fresh / SDK, JSON answers", 1.2, &ours, &theirs));
+    }
+    {
+        let large = message(1 << 20);
+        let mut ours = wharf.connections(Era::Modern, 16, "echo", &large).await?;
+        let mut theirs = sdk.connections(Era::Modern, 16, "echo", &large).await?;
+        let (ours, theirs) = interleaved(effort, &mut ours, &mut theirs, 1 << 20).await?;
+        report.row(ratio("1 MiB, HTTP modern, fresh / SDK", 0.5, &ours, &theirs));
+    }
+    drop(sdk);
+    {
+        // What a sandbox costs at most: a handler that does nothing else than echo.
+        let bare = Http::plain(&built.bare, &[]).await?;
+        let mut ours = wharf.connections(Era::Modern, 16, "echo", &small).await?;
+        let mut theirs = bare.connections(Era::Modern, 16, "echo", &small).await?;
+        let (ours, theirs) = interleaved(effort, &mut ours, &mut theirs, 32).await?;
+        report.note(format!("HTTP modern, fresh / bare axum handler: {:.2} ×", ours.rate() / theirs.rate()));
+    }
+    {
+        let sdk = Http::plain(&built.sdk, &["sessions"]).await?;
+        let mut ours = wharf.connections(Era::Legacy, 16, "echo", &small).await?;
+        let mut theirs = sdk.connections(Era::Legacy, 16, "echo", &small).await?;
+        let (ours, theirs) = interleaved(effort, &mut ours, &mut theirs, 32).await?;
+        report.row(ratio("HTTP legacy with sessions, fresh / SDK with sessions", 1.2, &ours, &theirs));
+    }
+    drop(wharf);
+    stdio(built, effort, report, &site.config()).await?;
+    lists(built, effort, report).await
+}
+
+async fn stdio(built: &Built, effort: &Effort, report: &mut Report, config: &Path) -> Result<()> {
+    let config = config.to_str().context("the folder is not UTF-8")?;
+    let (_wharf, mut ours) = pipe(&built.wharf, &["run", "-c", config]).await?;
+    let (_sdk, mut theirs) = pipe(&built.sdk, &["stdio"]).await?;
+    let small = message(32);
+    let line = |id: u64| call(id, "echo", &small, None).to_string();
+    ours.load(&line, 16, effort.round, 32).await?;
+    theirs.load(&line, 16, effort.round, 32).await?;
+    let mut rival = match &effort.rival {
+        None => None,
+        Some(command) => {
+            let mut words = command.split_whitespace();
+            let program = words.next().context("--rival is empty")?;
+            Some(pipe(Path::new(program), &words.collect::<Vec<_>>()).await?)
+        }
+    };
+    let (mut one, mut other, mut third) = (Measured::default(), Measured::default(), Measured::default());
+    for _ in 0..effort.rounds {
+        one.add(ours.load(&line, 16, effort.round, 32).await?);
+        other.add(theirs.load(&line, 16, effort.round, 32).await?);
+        if let Some((_, rival)) = &mut rival {
+            third.add(rival.load(&line, 16, effort.round, 32).await?);
+        }
+    }
+    report.row(ratio("stdio, fresh / SDK on stdio", 1.5, &one, &other));
+    if rival.is_some() {
+        report.note(format!("stdio, fresh / rival: {:.2} × ({:.0} calls/s)", one.rate() / third.rate(), third.rate()));
+    }
+    Ok(())
+}
+
+/// A list of a thousand tools against the same bytes from a bare server.
+async fn lists(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let site = many(built, 1000)?;
+    let wharf = Http::wharf(built, &site.config()).await?;
+    let mut ours = Vec::new();
+    for _ in 0..16 {
+        ours.push(Connection::open(&wharf.address, modern_list_post(&wharf.address)).await?);
+    }
+    let first = ours.first_mut().context("no connection")?;
+    let (_, list) = first.exchange().await?;
+    let file = site.folder.path().join("list.json");
+    fs::write(&file, &list)?;
+    let bare = Http::plain(&built.bare, &[file.to_str().context("the folder is not UTF-8")?]).await?;
+    let mut theirs = Vec::new();
+    for _ in 0..16 {
+        theirs.push(Connection::open(&bare.address, get(&bare.address, "/list")).await?);
+    }
+    let (ours, theirs) = interleaved(effort, &mut ours, &mut theirs, list.len() / 2).await?;
+    let mut row = ratio("tools/list of 1000 tools / the same bytes from axum", 0.8, &ours, &theirs);
+    row.detail = format!("{}; {} KiB", row.detail, list.len() / 1024);
+    report.row(row);
+    Ok(())
+}
+
+/// So many plugins, all of the same code, with one tool each: `p0_echo`, `p1_echo` and so on.
+pub fn many(built: &Built, count: usize) -> Result<Site> {
+    let site = Site::new(built, "plugin_dir = 'plugins'\n")?;
+    let folder = site.folder.path().join("plugins");
+    fs::create_dir(&folder)?;
+    for number in 0..count {
+        fs::copy(built.plugins.join("echo.wasm"), folder.join(format!("p{number}.wasm")))?;
+    }
+    Ok(site)
+}
+
+async fn point(
+    effort: &Effort,
+    report: &mut Report,
+    (axis, at): (&'static str, String),
+    connections: &mut [Connection],
+    least: usize,
+) -> Result<()> {
+    http(connections, effort.round / 2, least).await?;
+    let mut all = Measured::default();
+    for _ in 0..2 {
+        all.add(http(connections, effort.round, least).await?);
+    }
+    let (p50_us, p99_us) = (all.percentile(50.0), all.percentile(99.0));
+    report.point(Point { axis, at, calls_per_second: all.rate(), p50_us, p99_us });
+    Ok(())
+}
+
+/// wharf along one axis at a time.
+pub async fn axes(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let site = Site::new(built, ECHO)?;
+    let wharf = Http::wharf(built, &site.config()).await?;
+    for bytes in [32, 4 << 10, 64 << 10, 1 << 20] {
+        let mut connections = wharf.connections(Era::Modern, 16, "echo", &message(bytes)).await?;
+        point(effort, report, ("payload", format!("{bytes} B")), &mut connections, bytes).await?;
+    }
+    for count in [1, 4, 16, 64, 256] {
+        let mut connections = wharf.connections(Era::Modern, count, "echo", &message(32)).await?;
+        point(effort, report, ("in flight", count.to_string()), &mut connections, 32).await?;
+    }
+    for sessions in [1, 100, 1000] {
+        let mut connections = wharf.connections(Era::Legacy, 16, "echo", &message(32)).await?;
+        for _ in 0..sessions {
+            wharf.session().await?;
+        }
+        point(effort, report, ("idle sessions", sessions.to_string()), &mut connections, 32).await?;
+    }
+    drop(wharf);
+    let counts: &[usize] = if effort.full { &[1, 10, 100, 1000] } else { &[1, 100] };
+    for &count in counts {
+        let site = many(built, count)?;
+        let wharf = Http::wharf(built, &site.config()).await?;
+        let mut connections = Vec::new();
+        for number in 0..16 {
+            let tool = format!("p{}_echo", number * 61 % count);
+            connections.extend(wharf.connections(Era::Modern, 1, &tool, &message(32)).await?);
+        }
+        point(effort, report, ("plugins", count.to_string()), &mut connections, 32).await?;
+    }
+    Ok(())
+}

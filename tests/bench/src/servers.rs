@@ -1,0 +1,213 @@
+//! Starts the servers that are measured, and writes the requests they get.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, Command},
+};
+
+use crate::load::{Connection, Pipe};
+
+pub const MODERN: &str = "2026-07-28";
+pub const LEGACY: &str = "2025-11-25";
+
+/// Programs and plugins, as `cargo xtask bench` has built them.
+pub struct Built {
+    pub wharf: PathBuf,
+    pub sdk: PathBuf,
+    pub bare: PathBuf,
+    pub plugins: PathBuf,
+}
+
+impl Built {
+    pub fn find() -> Result<Self> {
+        let own = std::env::current_exe()?;
+        let folder = own.parent().context("no folder")?;
+        let target = folder.parent().context("no target folder")?;
+        let built = Self {
+            wharf: folder.join("wharf"),
+            sdk: folder.join("sdk_echo"),
+            bare: folder.join("bare_echo"),
+            plugins: target.join("plugins"),
+        };
+        for path in [&built.wharf, &built.sdk, &built.bare, &built.plugins.join("echo.wasm")] {
+            ensure!(path.exists(), "{} is missing; run `cargo xtask bench`", path.display());
+        }
+        Ok(built)
+    }
+}
+
+/// A server over HTTP; ended when dropped.
+pub struct Http {
+    pub address: String,
+    pub child: Child,
+    /// Goes on being read, so that the server never waits for its log.
+    _log: tokio::task::JoinHandle<()>,
+}
+
+/// Reads lines until one says where the server is, and goes on reading in the background.
+async fn address_in<R: tokio::io::AsyncRead + Unpin + Send + 'static>(
+    mut lines: Lines<BufReader<R>>,
+    find: fn(&str) -> Option<String>,
+) -> Result<(String, tokio::task::JoinHandle<()>)> {
+    loop {
+        let line = lines.next_line().await?.context("the server ended before it listened")?;
+        if let Some(address) = find(&line) {
+            return Ok((address, tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} })));
+        }
+    }
+}
+
+impl Http {
+    /// A program that prints its address.
+    pub async fn plain(program: &Path, arguments: &[&str]) -> Result<Self> {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env("RUST_LOG", "warn")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let output = child.stdout.take().context("no stdout")?;
+        let (address, log) = address_in(BufReader::new(output).lines(), |line| Some(line.to_owned())).await?;
+        Ok(Self { address, child, _log: log })
+    }
+
+    /// `wharf serve` with a config.
+    pub async fn wharf(built: &Built, config: &Path) -> Result<Self> {
+        let mut child = Command::new(&built.wharf)
+            .args(["serve", "--listen", "127.0.0.1:0", "-c"])
+            .arg(config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let log = child.stderr.take().context("no stderr")?;
+        let (address, log) = address_in(BufReader::new(log).lines(), |line| {
+            let (_, rest) = line.split_once("http://")?;
+            Some(rest.split('/').next()?.to_owned())
+        })
+        .await?;
+        Ok(Self { address, child, _log: log })
+    }
+
+    /// Resident memory, in KiB.
+    pub fn resident_kib(&self) -> Result<u64> {
+        let pid = self.child.id().context("the server has ended")?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        Ok(line.trim().trim_end_matches(" kB").parse()?)
+    }
+
+    pub async fn connections(&self, era: Era, count: usize, tool: &str, message: &str) -> Result<Vec<Connection>> {
+        let mut connections = Vec::with_capacity(count);
+        for number in 0..count {
+            let request = match era {
+                Era::Modern => modern_post(&self.address, number as u64, tool, message),
+                Era::Legacy => {
+                    let session = self.session().await?;
+                    let body = call(number as u64 + 10, tool, message, None).to_string();
+                    post(
+                        &self.address,
+                        &format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: {LEGACY}\r\n"),
+                        &body,
+                    )
+                }
+            };
+            connections.push(Connection::open(&self.address, request).await?);
+        }
+        Ok(connections)
+    }
+
+    /// The id of a new legacy session.
+    pub async fn session(&self) -> Result<String> {
+        let mut first = Connection::open(&self.address, post(&self.address, "", &initialize().to_string())).await?;
+        first.exchange().await?;
+        let session = first.header("mcp-session-id").context("no session")?;
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
+        let headers = format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: {LEGACY}\r\n");
+        let (head, _) =
+            Connection::open(&self.address, post(&self.address, &headers, &ready)).await?.exchange().await?;
+        ensure!(head.starts_with("http/1.1 202"), "not initialized: {head}");
+        Ok(session)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    Modern,
+    Legacy,
+}
+
+pub fn initialize() -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } } })
+}
+
+/// A call; `meta`: what a modern request says of itself.
+pub fn call(id: u64, tool: &str, message: &str, meta: Option<&Value>) -> Value {
+    let mut params = json!({ "name": tool, "arguments": { "message": message } });
+    if let (Some(meta), Some(params)) = (meta, params.as_object_mut()) {
+        params.insert("_meta".into(), meta.clone());
+    }
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+}
+
+pub fn modern_meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "bench", "version": "1" },
+    })
+}
+
+pub fn modern_post(address: &str, id: u64, tool: &str, message: &str) -> Vec<u8> {
+    let headers = format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n");
+    post(address, &headers, &call(id, tool, message, Some(&modern_meta())).to_string())
+}
+
+pub fn modern_list_post(address: &str) -> Vec<u8> {
+    let headers = format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: tools/list\r\n");
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": modern_meta() } });
+    post(address, &headers, &body.to_string())
+}
+
+pub fn get(address: &str, path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").into_bytes()
+}
+
+pub fn post(address: &str, headers: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// A server on a pipe, after its handshake.
+pub async fn pipe(program: &Path, arguments: &[&str]) -> Result<(Child, Pipe)> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("RUST_LOG", "warn")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    let (input, output) = child.stdin.take().zip(child.stdout.take()).context("no pipe")?;
+    let mut pipe = Pipe { input, output: BufReader::with_capacity(256 * 1024, output), next_id: 100 };
+    let answer = pipe.ask(&initialize().to_string()).await?;
+    ensure!(answer.contains("\"protocolVersion\""), "no handshake: {answer}");
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
+    tokio::io::AsyncWriteExt::write_all(&mut pipe.input, format!("{ready}\n").as_bytes()).await?;
+    Ok((child, pipe))
+}

@@ -1,0 +1,140 @@
+//! What is not a rate: how soon a start or a change is there, what an idle session costs, what a neighbour feels.
+
+use std::{fs, time::Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+
+use crate::{
+    Effort,
+    load::http,
+    report::{Report, Row, Wanted},
+    rows::{ECHO, Site, many, message},
+    servers::{Built, Era, Http, call, modern_meta, pipe, post},
+};
+
+pub async fn measure(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    start(built, effort, report).await?;
+    dropped_in(built, effort, report).await?;
+    sessions(built, effort, report).await?;
+    bystander(built, effort, report).await
+}
+
+fn at_most(name: &'static str, target: f64, unit: &'static str, figure: f64, detail: String) -> Row {
+    Row { name, figure, unit, wanted: Wanted::AtMost, target, detail }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// From the start of the process to all tools listed and one called, with everything compiled before.
+async fn start(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let site = many(built, 50)?;
+    let config = site.config();
+    let config = config.to_str().context("the folder is not UTF-8")?;
+    let mut times = Vec::new();
+    for run in 0..=effort.rounds {
+        let began = Instant::now();
+        let (mut child, mut wharf) = pipe(&built.wharf, &["run", "-c", config]).await?;
+        let list = wharf.ask(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }).to_string()).await?;
+        ensure!(list.matches("\"inputSchema\"").count() == 50, "not all tools are listed");
+        let answer = wharf.ask(&call(3, "p7_echo", "hello", None).to_string()).await?;
+        ensure!(answer.contains("hello"), "not an echo: {answer}");
+        // The first run fills the cache.
+        if run > 0 {
+            times.push(began.elapsed().as_secs_f64() * 1000.0);
+        }
+        drop(wharf);
+        child.wait().await?;
+    }
+    report.row(at_most("start → 50 cached plugins listed and one called", 250.0, "ms", median(times), "p50".into()));
+    Ok(())
+}
+
+/// From the write of a new plugin to the notification on the wire. Each has other bytes, so each is compiled.
+async fn dropped_in(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let site = many(built, 1)?;
+    let config = site.config();
+    let (_child, mut wharf) =
+        pipe(&built.wharf, &["run", "-c", config.to_str().context("the folder is not UTF-8")?]).await?;
+    wharf.ask(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }).to_string()).await?;
+    let plugin = fs::read(built.plugins.join("echo.wasm"))?;
+    let mut times = Vec::new();
+    for number in 0..effort.rounds {
+        // A custom section that nobody reads makes it another file.
+        let name = format!("n{number}-{}", std::process::id());
+        let mut bytes = plugin.clone();
+        bytes.extend([0, u8::try_from(name.len() + 1)?, u8::try_from(name.len())?]);
+        bytes.extend(name.bytes());
+        let folder = site.folder.path();
+        fs::write(folder.join("new.partial"), &bytes)?;
+        let began = Instant::now();
+        fs::rename(folder.join("new.partial"), folder.join("plugins").join(format!("new{number}.wasm")))?;
+        let mut line = String::new();
+        while !line.contains("notifications/tools/list_changed") {
+            line.clear();
+            ensure!(wharf.output.read_line(&mut line).await? > 0, "the server closed the pipe");
+        }
+        times.push(began.elapsed().as_secs_f64() * 1000.0);
+    }
+    report.row(at_most("new plugin file → list_changed", 300.0, "ms", median(times), "p50, compiled anew".into()));
+    Ok(())
+}
+
+/// What an idle session holds, by what the process grows.
+async fn sessions(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let count: u32 = if effort.full { 10_000 } else { 4000 };
+    let site = Site::new(built, &format!("[http]\nsessions = {}\n{ECHO}", count + 200))?;
+    let wharf = Http::wharf(built, &site.config()).await?;
+    for _ in 0..100 {
+        wharf.session().await?;
+    }
+    let before = wharf.resident_kib()?;
+    for _ in 0..count {
+        wharf.session().await?;
+    }
+    let grown = wharf.resident_kib()?.saturating_sub(before);
+    let each = grown as f64 / f64::from(count);
+    report.row(at_most("an idle legacy session", 8.0, "KiB", each, format!("{count} sessions, {grown} KiB")));
+    Ok(())
+}
+
+/// The calls of one plugin while another spins in as many calls as it may have.
+async fn bystander(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let hostile =
+        "[plugins.hostile]\npath = 'PLUGINS/hostile.wasm'\nprefix = ''\n[plugins.hostile.limits]\ntimeout_ms = 60000\n";
+    let site = Site::new(built, &format!("{ECHO}{hostile}"))?;
+    let wharf = Http::wharf(built, &site.config()).await?;
+    let mut calm = wharf.connections(Era::Modern, 1, "echo", &message(32)).await?;
+    let alone = http(&mut calm, effort.round * 2, 32).await?;
+    let mut spinning = Vec::new();
+    for id in 0..16 {
+        let body: Value = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": "spin", "arguments": {}, "_meta": modern_meta() } });
+        let headers = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: spin\r\n";
+        let mut stream = tokio::net::TcpStream::connect(&wharf.address).await?;
+        stream.write_all(&post(&wharf.address, headers, &body.to_string())).await?;
+        spinning.push(stream);
+    }
+    // Once one of them would have been answered, had it been refused.
+    let mut one = [0; 1];
+    let first = spinning.first_mut().context("no connection")?;
+    ensure!(
+        tokio::time::timeout(effort.round, first.read(&mut one)).await.is_err(),
+        "the hostile plugin does not spin"
+    );
+    let beside = http(&mut calm, effort.round * 4, 32).await?;
+    let (calm_p99, p99) = (alone.percentile(99.0) / 1000.0, beside.percentile(99.0) / 1000.0);
+    let target = (calm_p99 * 3.0).max(20.0);
+    report.row(at_most(
+        "a bystander's p99 beside 16 spinning calls",
+        target,
+        "ms",
+        p99,
+        format!("alone {calm_p99:.2} ms"),
+    ));
+    Ok(())
+}
