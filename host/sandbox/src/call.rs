@@ -1,4 +1,5 @@
-//! One call: one store, one deadline. Instantiates the component, runs one operation, and drops everything.
+//! One call: one instance, one deadline. Runs one operation in a fresh instance and drops it, or, where the operator chose
+//! so, in one that this client used before and may use again.
 
 use std::{
     sync::{
@@ -9,7 +10,7 @@ use std::{
 };
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
-use wasmtime::{Store, Trap, UpdateDeadline, component::Instance};
+use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
 use crate::{
@@ -20,17 +21,18 @@ use crate::{
         tools::{Tool, ToolOutcome},
         types::{Body, Content, Context, Failure, ResourceContents},
     },
+    engine::Sandbox,
+    instance::Instance,
     limits::Refused,
-    load::{CodeInner, LoadError, Plugin, one_line},
+    load::Plugin,
     runtime::Stopped,
     scope::{Denial, Events, Limits, Scope},
-    store::{State, Traces},
+    store::{CallState, State, Traces},
+    warm::Key,
 };
 
 /// How long a plugin may take to say what it offers.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
-/// What crosses to the host besides the result itself: names, lengths, the sizes of records in lists.
-const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
 
 /// Something to have a plugin do.
 #[derive(Debug)]
@@ -113,35 +115,30 @@ pub struct Report {
     pub took: Duration,
 }
 
+/// What a plugin is to do, for whom, and within what.
+pub struct Call {
+    pub operation: Operation,
+    pub scope: Scope,
+    pub events: Arc<dyn Events>,
+    /// How long it may take, if not as long as the plugin's limit says.
+    pub timeout: Option<Duration>,
+    /// Whose instance it may use again, if the plugin's are kept warm. None: it gets a fresh one.
+    pub client: Option<Arc<str>>,
+}
+
 impl Plugin {
-    /// Runs one operation. `timeout`: how long it may take, if not as long as the plugin's limit says. Dropping the future
-    /// stops the call.
-    pub async fn call(
-        &self,
-        operation: Operation,
-        scope: &Scope,
-        events: Arc<dyn Events>,
-        timeout: Option<Duration>,
-    ) -> Report {
+    /// Runs a call. Dropping the future stops it.
+    pub async fn call(&self, call: Call) -> Report {
+        let Call { operation, scope, events, timeout, client } = call;
         let limits = &self.0.spec.limits;
         let own = if matches!(operation, Operation::List) { LIST_TIMEOUT } else { limits.timeout };
         let timeout = timeout.unwrap_or(own);
         let started = Instant::now();
-        let traces = Traces::default();
-        let overran = Arc::new(AtomicBool::new(false));
+        let (traces, overran) = (Traces::default(), Arc::new(AtomicBool::new(false)));
+        let state = CallState::new(events, traces.clone(), Arc::clone(&overran));
+        let client = client.filter(|_| self.0.spec.reuse);
         let sandbox = &self.0.code.0.sandbox;
-        let config = Arc::clone(&self.0.spec.config);
-        let state = State::new(
-            scope,
-            limits,
-            sandbox.total_memory.clone(),
-            config,
-            events,
-            traces.clone(),
-            sandbox.handles.take(),
-        );
-        let call = self.clone().run(operation, state, Arc::clone(&overran));
-        let run = sandbox.runtime.run(call, &self.0.turns, overran);
+        let run = sandbox.runtime.run(self.clone().run(operation, scope, state, client), &self.0.turns, overran);
         let result = match tokio::time::timeout(timeout, run).await {
             Ok(Ok(result)) => result,
             Ok(Err(Stopped(error))) if error.is_panic() => {
@@ -151,7 +148,7 @@ impl Plugin {
             Err(_) => Err(CallError::Timeout(timeout)),
         };
         let result = result.map_err(|error| explain(error, &traces, limits));
-        Report { result, denials: traces.denials(), printed: traces.printed.text(), took: started.elapsed() }
+        Report { result, denials: traces.denials(), printed: traces.printed(), took: started.elapsed() }
     }
 
     /// A place to run in. A plugin's first call may have one that is kept for such.
@@ -169,22 +166,49 @@ impl Plugin {
     }
 
     /// The call itself, from admission to outcome. Owns all it needs, so that it can move to another thread.
-    async fn run(self, operation: Operation, state: State, overran: Arc<AtomicBool>) -> Result<Outcome, CallError> {
+    async fn run(
+        self,
+        operation: Operation,
+        scope: Scope,
+        call: CallState,
+        client: Option<Arc<str>>,
+    ) -> Result<Outcome, CallError> {
         let code = &self.0.code.0;
         // Never closed, so waiting ends with a permit or with the deadline. The store is dropped before them.
         let _turn = loop {
             let turn = Arc::clone(&self.0.admission).acquire_owned().await;
-            let Some(hold) = state.hold() else { break turn };
+            let Some(hold) = call.hold() else { break turn };
             drop(turn);
             hold.await;
         };
         let _running = Running::new(&self.0.running);
         let _slot = self.slot().await;
-        let mut store = new_store(&self, state, overran);
-        let instance = code.pre.instantiate_async(&mut store).await.map_err(|error| call_error(&error))?;
-        let outcome = perform(code, &mut store, &instance, operation).await?;
+        let Sandbox { warm, total_memory, handles, .. } = &*code.sandbox;
+        let key = client.zip(scope.reach()).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
+        let mut instance = match key.as_ref().and_then(|key| warm.take(key)) {
+            Some(mut instance) => {
+                instance.renew(|state| state.renew(handles.take(), call));
+                instance
+            }
+            None => {
+                let state = State::new(scope, &self.0.spec, total_memory.clone(), handles.take(), call);
+                Instance::start(&self, state).await?
+            }
+        };
+        let result = instance.perform(code, operation).await;
+        // After anything but its own answer it is not used again.
         let limit = self.0.spec.limits.output_bytes;
-        if outcome_bytes(&outcome) > limit { Err(CallError::Output(limit)) } else { Ok(outcome) }
+        let result = match result {
+            Ok(outcome) if outcome_bytes(&outcome) > limit => return Err(CallError::Output(limit)),
+            Ok(_) | Err(CallError::Failed(_)) => result,
+            Err(_) => return result,
+        };
+        if let Some(key) = key
+            && let Some(bytes) = instance.rest()
+        {
+            warm.put(key, bytes, instance);
+        }
+        result
     }
 }
 
@@ -204,85 +228,8 @@ impl Drop for Running<'_> {
     }
 }
 
-fn new_store(plugin: &Plugin, state: State, overran: Arc<AtomicBool>) -> Store<State> {
-    let mut store = Store::new(plugin.0.code.0.pre.engine(), state);
-    store.limiter(|state| &mut state.budget);
-    store.set_hostcall_fuel(plugin.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES));
-    store.set_epoch_deadline(1);
-    store.epoch_deadline_callback(move |_| {
-        overran.store(true, Ordering::Relaxed);
-        Ok(UpdateDeadline::Yield(1))
-    });
-    store
-}
-
-async fn perform(
-    code: &CodeInner,
-    store: &mut Store<State>,
-    instance: &Instance,
-    operation: Operation,
-) -> Result<Outcome, CallError> {
-    let trap = |error: wasmtime::Error| call_error(&error);
-    match operation {
-        Operation::List => list(code, store, instance).await.map(Outcome::Listing),
-        Operation::CallTool { name, args, context } => {
-            let tools = code.tools.as_ref().ok_or(CallError::NoInterface("tools"))?;
-            let tools = tools.load(&mut *store, instance).map_err(trap)?;
-            let outcome = tools.call_call_tool(&mut *store, &name, &args, &context).await.map_err(trap)?;
-            outcome.map(Outcome::Tool).map_err(CallError::Failed)
-        }
-        Operation::ReadResource { uri, context } => {
-            let resources = code.resources.as_ref().ok_or(CallError::NoInterface("resources"))?;
-            let resources = resources.load(&mut *store, instance).map_err(trap)?;
-            let outcome = resources.call_read_resource(&mut *store, &uri, &context).await.map_err(trap)?;
-            outcome.map(Outcome::Read).map_err(CallError::Failed)
-        }
-        Operation::GetPrompt { name, args, context } => {
-            let prompts = code.prompts.as_ref().ok_or(CallError::NoInterface("prompts"))?;
-            let prompts = prompts.load(&mut *store, instance).map_err(trap)?;
-            let outcome = prompts.call_get_prompt(&mut *store, &name, &args, &context).await.map_err(trap)?;
-            outcome.map(Outcome::Prompt).map_err(CallError::Failed)
-        }
-        Operation::Complete { target, argument, value, others } => {
-            let completions = code.completions.as_ref().ok_or(CallError::NoInterface("completions"))?;
-            let completions = completions.load(&mut *store, instance).map_err(trap)?;
-            let outcome =
-                completions.call_complete(&mut *store, &target, &argument, &value, &others).await.map_err(trap)?;
-            outcome.map(Outcome::Completion).map_err(CallError::Failed)
-        }
-    }
-}
-
-async fn list(code: &CodeInner, store: &mut Store<State>, instance: &Instance) -> Result<Listing, CallError> {
-    let trap = |error: wasmtime::Error| call_error(&error);
-    let wrong = |interface: &str, error: &wasmtime::Error| CallError::Trap {
-        message: LoadError::WrongType(format!("wharf:plugin/{interface}")).to_string(),
-        detail: one_line(error),
-    };
-    let mut listing = Listing::default();
-    if let Some(tools) = &code.tools {
-        let tools = tools.load(&mut *store, instance).map_err(|error| wrong("tools", &error))?;
-        listing.tools = tools.call_list_tools(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
-    }
-    if let Some(resources) = &code.resources {
-        let resources = resources.load(&mut *store, instance).map_err(|error| wrong("resources", &error))?;
-        listing.resources =
-            resources.call_list_resources(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
-        listing.templates =
-            resources.call_list_templates(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
-    }
-    if let Some(prompts) = &code.prompts {
-        let prompts = prompts.load(&mut *store, instance).map_err(|error| wrong("prompts", &error))?;
-        listing.prompts = prompts.call_list_prompts(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
-    }
-    if let Some(completions) = &code.completions {
-        completions.load(&mut *store, instance).map_err(|error| wrong("completions", &error))?;
-    }
-    Ok(listing)
-}
-
 /// What wasmtime's error means, as far as the error itself tells.
-fn call_error(error: &wasmtime::Error) -> CallError {
+pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
     if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
         return CallError::Exit(*code);
     }

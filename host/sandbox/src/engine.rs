@@ -7,13 +7,25 @@ use rustix::process::{Resource, getrlimit};
 use tokio::sync::Semaphore;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Linker};
 
-use crate::{cache::Cache, handles::Handles, limits::TotalMemory, linker::link, runtime::GuestRuntime, store::State};
+use crate::{
+    cache::Cache,
+    handles::Handles,
+    instance::Instance,
+    limits::TotalMemory,
+    linker::link,
+    runtime::GuestRuntime,
+    store::State,
+    warm::{Bounds, Warm},
+};
 
 /// How often running guests are interrupted to let others run, and so the longest a guest holds an I/O worker.
 pub(crate) const TICK: Duration = Duration::from_millis(5);
 
 /// How many plugins get a first call through when all other slots are taken.
 const FIRST_SLOTS: usize = 16;
+
+/// How long an instance is kept warm that nobody uses.
+const IDLE: Duration = Duration::from_secs(60);
 
 // What a slot holds. Rust guests need 3 core instances and 2 tables, JavaScript 4 and 2 (7,722 elements), Python 14 and 2.
 const CORE_INSTANCES_PER_SLOT: u32 = 32;
@@ -26,9 +38,9 @@ const TABLE_KEEP_RESIDENT: usize = 64 << 10;
 
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// Calls that run at once, over all plugins; the pool has as many slots.
+    /// Calls that run at once, over all plugins; as many instances are kept warm at most.
     pub total_concurrency: usize,
-    /// Memory all running calls may hold together.
+    /// Memory all instances may hold together; those that are only kept warm, a quarter of it.
     pub total_memory_bytes: usize,
     /// Where compiled code is kept; none: compile at every start.
     pub cache_dir: Option<PathBuf>,
@@ -53,6 +65,8 @@ pub struct Sandbox {
     pub(crate) slots: Arc<Semaphore>,
     /// Slots beside those, for a plugin that has no call running: others that hold all they may do not keep it waiting.
     pub(crate) first_slots: Arc<Semaphore>,
+    /// Instances between two calls of a client.
+    pub(crate) warm: Arc<Warm<Instance>>,
     pub(crate) total_memory: TotalMemory,
     pub(crate) handles: Handles,
     pub(crate) runtime: GuestRuntime,
@@ -66,7 +80,7 @@ impl Sandbox {
         let slots = config.total_concurrency.max(1);
         let base = base_config();
         let mut pooled = base.clone();
-        pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots + FIRST_SLOTS)));
+        pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots + FIRST_SLOTS + slots)));
         let pooled = match Engine::new(&pooled) {
             Ok(engine) => Some(Floor::new(engine).map_err(failed)?),
             Err(error) => {
@@ -91,15 +105,19 @@ impl Sandbox {
                 None
             }
         });
+        let runtime = GuestRuntime::new().map_err(|error| EngineError(error.to_string()))?;
+        let warm = Arc::new(Warm::new(Bounds { count: slots, bytes: config.total_memory_bytes / 4, idle: IDLE }));
+        runtime.every(IDLE / 10, &warm, Warm::retire);
         Ok(Arc::new(Self {
             pooled,
             on_demand,
             cache,
             slots: Arc::new(Semaphore::new(slots)),
             first_slots: Arc::new(Semaphore::new(FIRST_SLOTS)),
+            warm,
             total_memory: TotalMemory::new(config.total_memory_bytes),
             handles: Handles::new(),
-            runtime: GuestRuntime::new().map_err(|error| EngineError(error.to_string()))?,
+            runtime,
             compiling: Semaphore::new(1),
         }))
     }

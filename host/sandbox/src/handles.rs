@@ -22,7 +22,7 @@ pub(crate) struct Handles {
 /// One call's part; given back when dropped.
 pub(crate) struct Part {
     left: Arc<AtomicUsize>,
-    pub(crate) count: usize,
+    count: usize,
 }
 
 impl Handles {
@@ -50,6 +50,13 @@ impl Part {
     pub(crate) fn limit(&self) -> usize {
         self.count.max(LEAST)
     }
+
+    /// Gives back all but so many, while nothing is opened.
+    pub(crate) fn shrink(&mut self, to: usize) {
+        let excess = self.count.saturating_sub(to);
+        self.count -= excess;
+        self.left.fetch_add(excess, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Part {
@@ -70,6 +77,11 @@ mod tests {
         assert_eq!(counts, [192, 144, 108, 81, 64, 64, 64, 51]);
         assert!(parts.iter().all(|part| part.limit() >= LEAST));
         drop(parts);
+        assert_eq!(handles.left.load(Ordering::Relaxed), 768);
+        let mut part = handles.take();
+        part.shrink(5);
+        assert_eq!(handles.left.load(Ordering::Relaxed), 763);
+        drop(part);
         assert_eq!(handles.left.load(Ordering::Relaxed), 768);
         assert_eq!(Handles { left: Arc::new(AtomicUsize::new(usize::MAX)) }.take().count, MOST);
     }

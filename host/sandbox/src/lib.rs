@@ -1,11 +1,12 @@
 //! Runs wharf plugins: compiles components, and makes each call in one store, under one scope and one deadline.
 //!
 //! This crate knows tools, resources, prompts and completions as the plugin contract defines them; it knows nothing of
-//! JSON-RPC, clients or files on disk other than its own cache. What a call may touch arrives as a [`Scope`]; what it
+//! JSON-RPC or files on disk other than its own cache. What a call may touch arrives as a [`Scope`]; what it
 //! did arrives back as a [`Report`].
 //!
 //! The invariant everything here serves: nothing a guest does outlives its call, and nothing of one call is visible to
-//! another.
+//! another, unless the operator chose to keep a plugin's instances: then to later calls of the same client that may touch
+//! the same.
 
 mod bindings;
 mod cache;
@@ -13,6 +14,7 @@ mod call;
 mod engine;
 mod files;
 mod handles;
+mod instance;
 mod limits;
 mod linker;
 mod load;
@@ -20,10 +22,11 @@ mod output;
 mod runtime;
 mod scope;
 mod store;
+mod warm;
 
 pub use bindings::model;
 pub use cache::Cache;
-pub use call::{CallError, Listing, Operation, Outcome, Report};
+pub use call::{Call, CallError, Listing, Operation, Outcome, Report};
 pub use engine::{EngineError, Sandbox, SandboxConfig};
 pub use load::{Code, Exports, LoadError, MAX_COMPONENT_BYTES, Plugin, PluginSpec};
 pub use scope::{Denial, Directory, Events, Limits, Scope, Silence, Wait};

@@ -61,6 +61,22 @@ impl MemoryBudget {
         self.refused
     }
 
+    /// What is held.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Whether more than half of what there was beyond `base` is used up, so that a later call may not get along with the
+    /// rest.
+    pub(crate) fn is_half_spent(&self, base: usize) -> bool {
+        self.used.saturating_sub(base) > self.limit.saturating_sub(base) / 2
+    }
+
+    /// For the next call: what this one was refused is its own matter.
+    pub(crate) fn renew(&mut self) {
+        self.refused = None;
+    }
+
     fn grow(&mut self, bytes: usize) -> bool {
         let refused = match self.used.checked_add(bytes) {
             Some(sum) if sum <= self.limit => (!self.total.take(bytes)).then_some(Refused::Total),

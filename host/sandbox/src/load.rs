@@ -1,6 +1,9 @@
 //! From bytes to something callable: checks, compiles, links, and finds what the component exports.
 
-use std::sync::{Arc, atomic::AtomicUsize};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
 
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
@@ -82,6 +85,8 @@ pub struct PluginSpec {
     pub limits: Limits,
     /// The plugin's own table from the operator's file, as JSON.
     pub config: Arc<str>,
+    /// Whether instances are kept warm for the client that used them.
+    pub reuse: bool,
 }
 
 /// Code under an id, with its limits and its config.
@@ -91,9 +96,17 @@ pub struct Plugin(pub(crate) Arc<PluginInner>);
 pub(crate) struct PluginInner {
     pub(crate) code: Code,
     pub(crate) spec: PluginSpec,
+    /// Tells it from every other plugin that is or was loaded.
+    pub(crate) number: u64,
     pub(crate) admission: Arc<Semaphore>,
     pub(crate) running: AtomicUsize,
     pub(crate) turns: Turns,
+}
+
+impl Drop for PluginInner {
+    fn drop(&mut self) {
+        self.code.0.sandbox.warm.forget(self.number);
+    }
 }
 
 impl Sandbox {
@@ -199,9 +212,11 @@ impl Code {
 
 impl Plugin {
     pub fn new(code: Code, spec: PluginSpec) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let admission = Arc::new(Semaphore::new(spec.limits.concurrency.max(1)));
         let turns = code.0.sandbox.runtime.turns();
-        Self(Arc::new(PluginInner { code, spec, admission, running: AtomicUsize::new(0), turns }))
+        Self(Arc::new(PluginInner { code, spec, number, admission, running: AtomicUsize::new(0), turns }))
     }
 
     pub fn id(&self) -> &str {

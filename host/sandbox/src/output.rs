@@ -35,6 +35,11 @@ impl Capture {
         kept.extend(fresh);
     }
 
+    /// Forgets what was printed, for the next call.
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// What was printed, as text; the caller escapes it for wherever it goes.
     pub(crate) fn text(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,6 +14,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinError};
@@ -35,6 +36,22 @@ impl GuestRuntime {
             .enable_all()
             .build()?;
         Ok(Self { runtime: Some(runtime), threads })
+    }
+
+    /// Does something with what somebody else keeps, again and again until it is gone.
+    pub(crate) fn every<T: Send + Sync + 'static>(&self, period: Duration, kept: &Arc<T>, work: fn(&T)) {
+        let kept = Arc::downgrade(kept);
+        let Some(runtime) = &self.runtime else { return };
+        runtime.spawn(async move {
+            let mut interval = tokio::time::interval(period);
+            loop {
+                interval.tick().await;
+                match kept.upgrade() {
+                    Some(kept) => work(&kept),
+                    None => return,
+                }
+            }
+        });
     }
 
     /// The turns of one plugin.

@@ -16,11 +16,31 @@ pub struct Scope {
     pub environment: Vec<(String, String)>,
 }
 
+/// What a scope comes to, for comparison: directories by identity, not by path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// Guest path, device and file number, and whether it is writable.
+    pub(crate) directories: Vec<(String, (u64, u64), bool)>,
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+impl Scope {
+    /// None if a directory cannot be identified; then it is like no other.
+    pub(crate) fn reach(&self) -> Option<Reach> {
+        let directories = self.directories.iter().map(|directory| {
+            let identity = directory.identity?;
+            Some((directory.guest_path.clone(), identity, directory.writable))
+        });
+        Some(Reach { directories: directories.collect::<Option<_>>()?, environment: self.environment.clone() })
+    }
+}
+
 /// A directory, held by an open handle so that no path is resolved again, under the path the guest sees.
 #[derive(Clone)]
 pub struct Directory {
     pub guest_path: String,
     pub writable: bool,
+    identity: Option<(u64, u64)>,
     pub(crate) handle: wasmtime_wasi::filesystem::Dir,
 }
 
@@ -32,8 +52,10 @@ impl Directory {
         } else {
             (FsPerms::ReadOnly, OpenMode::READ)
         };
+        // An open handle keeps its number from being given to another directory.
+        let identity = rustix::fs::fstat(&handle).ok().map(|stat| (stat.st_dev, stat.st_ino));
         let handle = wasmtime_wasi::filesystem::Dir::new(handle, permissions, mode, false);
-        Self { guest_path: guest_path.into(), writable, handle }
+        Self { guest_path: guest_path.into(), writable, identity, handle }
     }
 }
 

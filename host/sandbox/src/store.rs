@@ -1,7 +1,11 @@
-//! The state of one call: its WASI context, its directories, its budget, and the host functions of the contract.
+//! The state of an instance: its WASI context, its directories, its budget, the call it serves, and the host functions of
+//! the contract.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -17,8 +21,9 @@ use crate::{
     bindings::{host, types},
     handles::Part,
     limits::{MemoryBudget, Refused, TotalMemory},
+    load::PluginSpec,
     output::Capture,
-    scope::{Denial, Directory, Events, Limits, Scope, Wait},
+    scope::{Denial, Directory, Events, Scope, Silence, Wait},
 };
 
 /// Log records, progress reports and resource updates a call may make, each.
@@ -32,44 +37,46 @@ const MAX_DENIALS: usize = 16;
 /// Random bytes per request.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
 
-/// What is left to see of a call when its store is gone.
+/// What is left to see of a call when its instance is gone, or has gone on to another.
 #[derive(Clone, Default)]
-pub(crate) struct Traces {
-    pub(crate) printed: Capture,
-    denials: Arc<Mutex<Vec<Denial>>>,
-    refused: Arc<Mutex<Option<Refused>>>,
+pub(crate) struct Traces(Arc<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    /// The instance's, which it has for as long as it lives; none before it is there.
+    printed: OnceLock<Capture>,
+    denials: Mutex<Vec<Denial>>,
+    refused: Mutex<Option<Refused>>,
 }
 
 impl Traces {
     pub(crate) fn refused(&self) -> Option<Refused> {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn deny(&self, denial: Denial) {
-        let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut denials = self.0.denials.lock().unwrap_or_else(PoisonError::into_inner);
         if denials.len() < MAX_DENIALS && !denials.contains(&denial) {
             denials.push(denial);
         }
     }
 
     pub(crate) fn denials(&self) -> Vec<Denial> {
-        self.denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn printed(&self) -> String {
+        self.0.printed.get().map(Capture::text).unwrap_or_default()
     }
 }
 
-pub(crate) struct State {
-    wasi: WasiCtx,
-    http: WasiHttpCtx,
-    deny: DenyHttp,
-    table: ResourceTable,
-    directories: Vec<Directory>,
-    config: Arc<str>,
+/// What an instance has of one call alone.
+pub(crate) struct CallState {
     events: Arc<dyn Events>,
-    counts: Counts,
-    pub(crate) budget: MemoryBudget,
     traces: Traces,
-    /// Last, so that it is given back when the files are closed.
-    _handles: Part,
+    /// Set when the call has outlived its first tick.
+    overran: Arc<AtomicBool>,
+    counts: Counts,
 }
 
 #[derive(Default)]
@@ -82,42 +89,89 @@ struct Counts {
     patience: Duration,
 }
 
+impl CallState {
+    pub(crate) fn new(events: Arc<dyn Events>, traces: Traces, overran: Arc<AtomicBool>) -> Self {
+        Self { events, traces, overran, counts: Counts { patience: PATIENCE, ..Counts::default() } }
+    }
+
+    /// Whether the call is to wait before it runs.
+    pub(crate) fn hold(&self) -> Option<Wait<'_>> {
+        self.events.hold()
+    }
+
+    pub(crate) fn overran(&self) {
+        self.overran.store(true, Ordering::Relaxed);
+    }
+
+    /// Of nobody: what an instance has between its calls.
+    fn nobody() -> Self {
+        Self::new(Arc::new(Silence), Traces::default(), Arc::default())
+    }
+}
+
+pub(crate) struct State {
+    wasi: WasiCtx,
+    http: WasiHttpCtx,
+    table: ResourceTable,
+    directories: Vec<Directory>,
+    config: Arc<str>,
+    printed: Capture,
+    pub(crate) call: CallState,
+    pub(crate) budget: MemoryBudget,
+    /// Last, so that it is given back when the files are closed.
+    handles: Part,
+}
+
 impl State {
-    pub(crate) fn new(
-        scope: &Scope,
-        limits: &Limits,
-        total: TotalMemory,
-        config: Arc<str>,
-        events: Arc<dyn Events>,
-        traces: Traces,
-        handles: Part,
-    ) -> Self {
+    pub(crate) fn new(scope: Scope, spec: &PluginSpec, total: TotalMemory, handles: Part, call: CallState) -> Self {
+        let printed = Capture::default();
         let mut wasi = WasiCtxBuilder::new();
-        wasi.stdout(traces.printed.clone()).stderr(traces.printed.clone()).max_random_size(MAX_RANDOM_BYTES);
+        wasi.stdout(printed.clone()).stderr(printed.clone()).max_random_size(MAX_RANDOM_BYTES);
         for (name, value) in &scope.environment {
             wasi.env(name, value);
         }
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles.limit());
+        call.traces.0.printed.set(printed.clone()).ok();
         Self {
             wasi: wasi.build(),
             http: WasiHttpCtx::new(),
-            deny: DenyHttp { traces: traces.clone() },
             table,
-            directories: scope.directories.clone(),
-            config,
-            events,
-            counts: Counts { patience: PATIENCE, ..Counts::default() },
-            budget: MemoryBudget::new(limits.memory_bytes, total),
-            traces,
-            _handles: handles,
+            directories: scope.directories,
+            config: Arc::clone(&spec.config),
+            printed,
+            call,
+            budget: MemoryBudget::new(spec.limits.memory_bytes, total),
+            handles,
         }
+    }
+
+    /// Ends the call; the instance waits for another, and holds only the handles that are open.
+    pub(crate) fn rest(&mut self) {
+        self.settle();
+        self.call = CallState::nobody();
+        self.handles.shrink(self.table.iter_mut().count());
+    }
+
+    /// Begins another call.
+    pub(crate) fn renew(&mut self, handles: Part, call: CallState) {
+        self.handles = handles;
+        self.table.set_max_capacity(self.handles.limit());
+        self.printed.clear();
+        self.budget.renew();
+        call.traces.0.printed.set(self.printed.clone()).ok();
+        self.call = call;
+    }
+
+    /// Leaves in the traces what only the state knows.
+    fn settle(&self) {
+        *self.call.traces.0.refused.lock().unwrap_or_else(PoisonError::into_inner) = self.budget.refused();
     }
 }
 
 impl Drop for State {
     fn drop(&mut self) {
-        *self.traces.refused.lock().unwrap_or_else(PoisonError::into_inner) = self.budget.refused();
+        self.settle();
     }
 }
 
@@ -129,7 +183,7 @@ impl WasiView for State {
 
 impl WasiHttpView for State {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        WasiHttpCtxView { ctx: &mut self.http, table: &mut self.table, hooks: &mut self.deny }
+        WasiHttpCtxView { ctx: &mut self.http, table: &mut self.table, hooks: &mut self.call }
     }
 }
 
@@ -137,7 +191,7 @@ impl WasiHttpView for State {
 impl preopens::Host for State {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         if self.directories.is_empty() {
-            self.traces.deny(Denial::NoDirectory);
+            self.call.traces.deny(Denial::NoDirectory);
         }
         let mut open = Vec::with_capacity(self.directories.len());
         for directory in &self.directories {
@@ -148,14 +202,10 @@ impl preopens::Host for State {
     }
 }
 
-/// No plugin has network access; the attempt is remembered, so that the operator can be told.
-struct DenyHttp {
-    traces: Traces,
-}
-
 type HttpFuture<T> = Box<dyn Future<Output = Result<T, HttpError>> + Send>;
 
-impl WasiHttpHooks for DenyHttp {
+/// No plugin has network access; the attempt is remembered, so that the operator can be told.
+impl WasiHttpHooks for CallState {
     fn send_request(
         &mut self,
         request: http::Request<WasiBody>,
@@ -168,12 +218,7 @@ impl WasiHttpHooks for DenyHttp {
     }
 }
 
-impl State {
-    /// Whether the call is to wait before it runs.
-    pub(crate) fn hold(&self) -> Option<Wait<'_>> {
-        self.events.hold()
-    }
-
+impl CallState {
     /// Waits a little for a client that reads slower than the guest talks, but not for one that does not read.
     async fn make_room(&mut self) {
         let Some(unread) = self.events.unread() else { return };
@@ -191,40 +236,40 @@ impl host::Host for State {
         mut message: String,
         data: Option<types::Json>,
     ) -> wasmtime::Result<()> {
-        self.counts.logs = self.counts.logs.saturating_add(1);
-        if self.counts.logs <= MAX_EVENTS {
+        self.call.counts.logs = self.call.counts.logs.saturating_add(1);
+        if self.call.counts.logs <= MAX_EVENTS {
             truncate(&mut message);
             let data = data.filter(|data| data.len() <= MAX_EVENT_BYTES);
-            self.make_room().await;
-            self.events.log(level, message, data);
+            self.call.make_room().await;
+            self.call.events.log(level, message, data);
         }
         Ok(())
     }
 
     async fn progress(&mut self, done: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
-        let grows = done.is_finite() && self.counts.last_progress.is_none_or(|last| done > last);
-        if grows && self.counts.progress < MAX_EVENTS {
-            self.counts.progress += 1;
-            self.counts.last_progress = Some(done);
+        let grows = done.is_finite() && self.call.counts.last_progress.is_none_or(|last| done > last);
+        if grows && self.call.counts.progress < MAX_EVENTS {
+            self.call.counts.progress += 1;
+            self.call.counts.last_progress = Some(done);
             let message = message.map(|mut message| {
                 truncate(&mut message);
                 message
             });
-            self.make_room().await;
-            self.events.progress(done, total.filter(|total| total.is_finite()), message);
+            self.call.make_room().await;
+            self.call.events.progress(done, total.filter(|total| total.is_finite()), message);
         }
         Ok(())
     }
 
     fn list_changed(&mut self, which: host::Kind) -> wasmtime::Result<()> {
-        self.events.list_changed(which);
+        self.call.events.list_changed(which);
         Ok(())
     }
 
     fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
-        if uri.len() <= MAX_EVENT_BYTES && self.counts.updates < MAX_EVENTS {
-            self.counts.updates += 1;
-            self.events.resource_updated(uri);
+        if uri.len() <= MAX_EVENT_BYTES && self.call.counts.updates < MAX_EVENTS {
+            self.call.counts.updates += 1;
+            self.call.events.resource_updated(uri);
         }
         Ok(())
     }

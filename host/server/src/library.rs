@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::{Listing, LoadError, Operation, Outcome, Plugin, PluginSpec, Sandbox, Silence, model::Kind};
+use wharf_sandbox::{Call, Listing, LoadError, Operation, Outcome, Plugin, PluginSpec, Sandbox, Silence, model::Kind};
 
 use crate::{
     bridge::{self, Offer},
@@ -214,9 +214,7 @@ impl Library {
             self.set_status(&config.id, Some(Status::Serving));
             return false;
         }
-        let spec =
-            PluginSpec { id: config.id.clone(), limits: config.limits.clone(), config: Arc::clone(&config.config) };
-        let plugin = Plugin::new(code, spec);
+        let plugin = Plugin::new(code, spec(&config));
         match self.ask(&plugin, &config).await {
             Ok((listing, offer)) => self.serve(plugin, config, listing, offer),
             Err(problem) => {
@@ -230,7 +228,8 @@ impl Library {
     /// Has the plugin say what it offers, and checks it.
     async fn ask(&self, plugin: &Plugin, config: &PluginConfig) -> Result<(Listing, Offer), Problem> {
         let scope = self.scopes.for_listing(config);
-        let report = plugin.call(Operation::List, &scope, Arc::new(Silence), None).await;
+        let events = Arc::new(Silence);
+        let report = plugin.call(Call { operation: Operation::List, scope, events, timeout: None, client: None }).await;
         let listing = match report.result {
             Ok(Outcome::Listing(listing)) => listing,
             Ok(_) => Listing::default(),
@@ -428,7 +427,12 @@ impl Library {
 }
 
 fn spec(config: &PluginConfig) -> PluginSpec {
-    PluginSpec { id: config.id.clone(), limits: config.limits.clone(), config: Arc::clone(&config.config) }
+    PluginSpec {
+        id: config.id.clone(),
+        limits: config.limits.clone(),
+        config: Arc::clone(&config.config),
+        reuse: config.reuse,
+    }
 }
 
 /// Whether something that was granted no longer is.

@@ -15,7 +15,7 @@ use wasmtime::{
     component::{Component, Linker, ResourceTable, Val},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use wharf_sandbox::{Limits, Operation, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope, Silence};
+use wharf_sandbox::{Call, Limits, Operation, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope, Silence};
 
 use crate::{
     Effort,
@@ -110,12 +110,12 @@ fn sandboxed(component: &[u8]) -> Result<Once> {
     let code = sandbox.compile(component)?;
     let limits =
         Limits { concurrency: 16, memory_bytes: 64 << 20, timeout: Duration::from_secs(30), output_bytes: 4 << 20 };
-    let plugin = Plugin::new(code, PluginSpec { id: "echo".into(), limits, config: "{}".into() });
-    let scope = Arc::new(Scope::default());
+    let plugin = Plugin::new(code, PluginSpec { id: "echo".into(), limits, config: "{}".into(), reuse: false });
     Ok(Arc::new(move || {
-        let (plugin, scope) = (plugin.clone(), Arc::clone(&scope));
+        let plugin = plugin.clone();
         Box::pin(async move {
-            plugin.call(Operation::List, &scope, Arc::new(Silence), None).await.result?;
+            let (operation, scope, events) = (Operation::List, Scope::default(), Arc::new(Silence));
+            plugin.call(Call { operation, scope, events, timeout: None, client: None }).await.result?;
             Ok(())
         })
     }))

@@ -1,7 +1,7 @@
 //! One run of a plugin: stopped when its access is taken away, and reported to operator and client.
 
 use wharf_sandbox::{
-    CallError, Denial, Operation, Outcome,
+    Call, CallError, Denial, Operation, Outcome,
     model::{self as wit, ToolOutcome},
 };
 
@@ -14,7 +14,8 @@ pub async fn once(ctx: &Context, served: &Served, operation: Operation, roots: &
     let scope = ctx.server.scopes.for_call(&served.config, roots);
     // What runs in the background may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
-    let call = served.plugin.call(operation, &scope, ctx.events(id), timeout);
+    let client = served.config.reuse.then(|| ctx.owner());
+    let call = served.plugin.call(Call { operation, scope, events: ctx.events(id), timeout, client });
     let lost = async {
         match &ctx.session {
             Some(session) if served.config.grants.roots.is_some() => {

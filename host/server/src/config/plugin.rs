@@ -33,6 +33,8 @@ pub struct PluginConfig {
     pub prompts: Option<Vec<Pattern>>,
     /// JSON.
     pub config: Arc<str>,
+    /// Whether a client's calls may follow each other in one instance.
+    pub reuse: bool,
     pub limits: Limits,
     /// None: it runs nothing in the background.
     pub tasks: Option<TaskLimits>,
@@ -163,6 +165,7 @@ pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &Comma
         tools: None,
         prompts: None,
         config: "{}".into(),
+        reuse: false,
         limits: limits.call.clone(),
         tasks: limits.tasks(),
         grants: Grants { roots: command_line.allow_roots, ..Grants::default() },
@@ -178,13 +181,11 @@ pub fn resolve(
     check_id(id)?;
     let limits = limits.with(&raw.limits)?;
     let tasks = limits.tasks();
-    match raw.instances.as_deref() {
-        None | Some("fresh") => {}
-        Some("reused") => {
-            bail!("instances = \"reused\" does not exist yet; leave the key out: every call gets a fresh instance")
-        }
-        Some(_) => bail!("`instances` is \"fresh\""),
-    }
+    let reuse = match raw.instances.as_deref() {
+        None | Some("fresh") => false,
+        Some("reused") => true,
+        Some(_) => bail!("`instances` is \"fresh\" or \"reused\""),
+    };
     let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
     ensure!(prefix.chars().all(is_name_character), "`prefix` may have letters, digits, `_`, `-` and `.`");
     let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?;
@@ -199,6 +200,7 @@ pub fn resolve(
         tools: raw.tools.map(patterns),
         prompts: raw.prompts.map(patterns),
         config: config.to_string().into(),
+        reuse,
         limits: limits.call,
         tasks,
         grants: resolve_grants(raw.grants, absolute).context("grants")?,

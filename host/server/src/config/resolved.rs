@@ -125,6 +125,7 @@ impl Config {
             tools: None,
             prompts: None,
             config: "{}".into(),
+            reuse: false,
             limits: self.limits.call.clone(),
             tasks: self.limits.tasks(),
             grants: Grants::default(),
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, expected) in [
-            ("[plugins.a]\npath='a'\ninstances='warm'", "`instances` is \"fresh\""),
+            ("[plugins.a]\npath='a'\ninstances='warm'", "\"fresh\" or \"reused\""),
             ("[plugins.'a b']\npath='a'", "`a b` is no id"),
             ("[plugins.a]\npath='a'\n[plugins.a.grants]\nroots='all'", "neither \"read\" nor \"read-write\""),
             ("[plugins.a]\npath='a'\n[plugins.a.grants]\nhttp=['x']", "leave it empty"),

@@ -52,6 +52,7 @@ const NAMES: &[&str] = &[
     "fail_code",
     "read_after",
     "args",
+    "remember",
 ];
 
 impl Tools for Hostile {
@@ -197,10 +198,33 @@ impl Tools for Hostile {
             "args" => {
                 said(format!("{:?} {:?}", std::env::args().collect::<Vec<_>>(), std::env::vars().collect::<Vec<_>>()))
             }
+            "remember" => {
+                // What an instance keeps between calls: how often it was called, memory it never gives back, files it
+                // never closes.
+                let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                kept.calls += 1;
+                kept.memory.push(vec![1; size(number("bytes"))]);
+                for _ in 0..number("files") {
+                    kept.files.extend(std::fs::File::open(text("path")));
+                }
+                println!("call {}", kept.calls);
+                if args.get("fail").is_some() {
+                    return Err(Failure { message: "as told".into(), code: None, data: None });
+                }
+                said(format!("{} {}", kept.calls, kept.files.len()))
+            }
             other => Err(Failure { message: format!("no tool {other}"), code: Some(-32602), data: None }),
         }
     }
 }
+
+struct Kept {
+    calls: u64,
+    memory: Vec<Vec<u8>>,
+    files: Vec<std::fs::File>,
+}
+
+static KEPT: std::sync::Mutex<Kept> = std::sync::Mutex::new(Kept { calls: 0, memory: Vec::new(), files: Vec::new() });
 
 /// Colours a terminal, turns text around, rings, ends a line.
 const DECEPTIVE: &str = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{202e}turned\r\nnext\u{9b}x\u{7f}";

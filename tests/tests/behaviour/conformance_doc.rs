@@ -104,7 +104,9 @@ fn tests(source: &str) -> BTreeSet<&str> {
 /// The files in which a test can stand that is named by this path.
 fn places(path: &[&str]) -> Vec<String> {
     match path {
-        [file] => vec![format!("tests/tests/{file}.rs"), format!("sdk-guest/tests/{file}.rs")],
+        [file] => {
+            ["tests/tests/behaviour", "tests/tests", "sdk-guest/tests"].map(|at| format!("{at}/{file}.rs")).to_vec()
+        }
         [name, modules @ .., "tests"] => {
             let folders = CRATES.iter().filter(|(known, _)| known == name);
             let files = folders.flat_map(|(_, folder)| match modules {
@@ -208,7 +210,10 @@ fn functions_that_are_no_tests_are_told_from_tests() {
                   // #[test]\nfn commented() {}\n    #[test]\n    fn generated(x in 0..3) {\n";
     assert_eq!(tests(source), BTreeSet::from(["plain", "waiting", "generated"]));
     for (path, files) in [
-        (&["asking"][..], &["tests/tests/asking.rs", "sdk-guest/tests/asking.rs"][..]),
+        (
+            &["asking"][..],
+            &["tests/tests/behaviour/asking.rs", "tests/tests/asking.rs", "sdk-guest/tests/asking.rs"][..],
+        ),
         (&["wharf", "tests"], &["host/server/src/lib.rs"]),
         (
             &["wharf", "tasks", "store", "tests"],

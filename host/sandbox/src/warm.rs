@@ -1,0 +1,171 @@
+//! What is kept warm between the calls of one client, for plugins whose operator chose so.
+//!
+//! A kept instance is of one plugin as it was loaded, of one client, and of exactly what that client's last call could
+//! reach; none of the three ever changes for it. It is bounded in number, in memory and in time, oldest out first, and
+//! what leaves is dropped outside the lock, because dropping a sandbox takes a while.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::scope::Reach;
+
+/// Whose instance it is, and what it can reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// A number that no other loaded plugin has.
+    pub(crate) plugin: u64,
+    pub(crate) client: Arc<str>,
+    pub(crate) reach: Reach,
+}
+
+/// How much is kept, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) count: usize,
+    pub(crate) bytes: usize,
+    pub(crate) idle: Duration,
+}
+
+struct Kept<T> {
+    key: Key,
+    since: Instant,
+    bytes: usize,
+    instance: T,
+}
+
+/// Idle instances, the one idle longest first.
+pub(crate) struct Warm<T> {
+    bounds: Bounds,
+    kept: Mutex<VecDeque<Kept<T>>>,
+}
+
+impl<T> Warm<T> {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self { bounds, kept: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept<T>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The instance used last under this key. What the client has of the plugin for another reach is dropped: access that
+    /// was taken away is not kept for later.
+    pub(crate) fn take(&self, key: &Key) -> Option<T> {
+        let mut kept = self.lock();
+        let (mut found, mut outdated) = (None, false);
+        for (at, one) in kept.iter().enumerate().rev() {
+            if one.key.plugin == key.plugin && one.key.client == key.client {
+                match one.key.reach == key.reach {
+                    true => found = found.or(Some(at)),
+                    false => outdated = true,
+                }
+            }
+        }
+        let found = found.and_then(|at| kept.remove(at)).map(|one| one.instance);
+        let same = |one: &Kept<T>| one.key.plugin == key.plugin && one.key.client == key.client;
+        let gone = if outdated { split(&mut kept, |one| same(one) && one.key.reach != key.reach) } else { Vec::new() };
+        drop(kept);
+        drop(gone);
+        found
+    }
+
+    /// Keeps an instance that holds so much memory, in the place of older ones if need be.
+    pub(crate) fn put(&self, key: Key, bytes: usize, instance: T) {
+        let mut gone = Vec::new();
+        let mut kept = self.lock();
+        kept.push_back(Kept { key, since: Instant::now(), bytes, instance });
+        let mut sum: usize = kept.iter().map(|one| one.bytes).sum();
+        while (kept.len() > self.bounds.count || sum > self.bounds.bytes)
+            && let Some(oldest) = kept.pop_front()
+        {
+            sum -= oldest.bytes;
+            gone.push(oldest);
+        }
+        drop(kept);
+        drop(gone);
+    }
+
+    /// Drops what has been idle for too long.
+    pub(crate) fn retire(&self) {
+        let mut kept = self.lock();
+        let gone = split(&mut kept, |one| one.since.elapsed() >= self.bounds.idle);
+        drop(kept);
+        drop(gone);
+    }
+
+    /// Drops what is kept of a plugin.
+    pub(crate) fn forget(&self, plugin: u64) {
+        let mut kept = self.lock();
+        let gone = split(&mut kept, |one| one.key.plugin == plugin);
+        drop(kept);
+        drop(gone);
+    }
+}
+
+/// Takes out what fits, in order.
+fn split<T>(kept: &mut VecDeque<Kept<T>>, mut fits: impl FnMut(&Kept<T>) -> bool) -> Vec<Kept<T>> {
+    let (gone, stays): (Vec<_>, Vec<_>) = std::mem::take(kept).into_iter().partition(|one| fits(one));
+    *kept = stays.into();
+    gone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(plugin: u64, client: &str, variable: &str) -> Key {
+        let environment = vec![("V".into(), variable.into())];
+        Key { plugin, client: client.into(), reach: Reach { directories: Vec::new(), environment } }
+    }
+
+    fn warm(idle: Duration) -> Warm<u32> {
+        Warm::new(Bounds { count: 3, bytes: 100, idle })
+    }
+
+    #[test]
+    fn an_instance_is_of_one_plugin_one_client_and_one_reach() {
+        let warm = warm(Duration::MAX);
+        warm.put(key(1, "a", "x"), 10, 7);
+        assert_eq!(warm.take(&key(2, "a", "x")), None);
+        assert_eq!(warm.take(&key(1, "b", "x")), None);
+        assert_eq!(warm.take(&key(1, "a", "x")), Some(7));
+        assert_eq!(warm.take(&key(1, "a", "x")), None, "taken is taken");
+        warm.put(key(1, "a", "x"), 10, 7);
+        warm.put(key(1, "b", "x"), 10, 8);
+        assert_eq!(warm.take(&key(1, "a", "y")), None);
+        assert_eq!(warm.take(&key(1, "a", "x")), None, "access that has changed is not kept for later");
+        assert_eq!(warm.take(&key(1, "b", "x")), Some(8), "others keep theirs");
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let warm = warm(Duration::MAX);
+        for instance in 0..5 {
+            warm.put(key(1, "a", "x"), 10, instance);
+        }
+        assert_eq!(warm.lock().iter().map(|one| one.instance).collect::<Vec<_>>(), [2, 3, 4]);
+        warm.put(key(1, "a", "x"), 85, 5);
+        assert_eq!(warm.lock().iter().map(|one| one.instance).collect::<Vec<_>>(), [4, 5]);
+        warm.put(key(1, "a", "x"), 101, 6);
+        assert!(warm.lock().is_empty(), "what is too large by itself is not kept");
+    }
+
+    #[test]
+    fn nothing_is_kept_for_ever() {
+        let patient = warm(Duration::MAX);
+        patient.put(key(1, "a", "x"), 10, 1);
+        patient.retire();
+        assert_eq!(patient.take(&key(1, "a", "x")), Some(1));
+        let hasty = warm(Duration::ZERO);
+        hasty.put(key(1, "a", "x"), 10, 1);
+        hasty.retire();
+        assert_eq!(hasty.take(&key(1, "a", "x")), None);
+        patient.put(key(1, "a", "x"), 10, 1);
+        patient.put(key(2, "a", "x"), 10, 2);
+        patient.forget(1);
+        assert_eq!((patient.take(&key(1, "a", "x")), patient.take(&key(2, "a", "x"))), (None, Some(2)));
+    }
+}

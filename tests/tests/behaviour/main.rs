@@ -1,0 +1,35 @@
+//! Everything about the running binary that needs no quiet machine, in one program: thirty would be linked one by one.
+//! What measures time or memory, or fills the machine on purpose, stands beside this folder in programs of its own.
+
+mod asking;
+mod cache;
+mod config_errors;
+mod conformance_doc;
+mod files;
+mod hostile_lists;
+mod http_guard;
+mod http_legacy;
+mod http_malformed;
+mod http_modern;
+mod interleaved;
+mod modern_only;
+mod properties;
+mod protocol_legacy;
+mod protocol_modern;
+mod protocol_pipe;
+mod resume;
+mod rmcp_client;
+mod roots;
+mod roots_trusted;
+mod showcase;
+mod sse_transport;
+mod subscriptions;
+mod tasks_core;
+mod tasks_extension;
+mod tasks_under_change;
+mod traps_answers;
+mod traps_headers;
+mod traps_requests;
+mod vectors;
+mod vectors_streams;
+mod violations;
