@@ -47,7 +47,7 @@ fn micros(since: Instant) -> u32 {
 /// A connection that sends the same request again and again.
 pub struct Connection {
     stream: TcpStream,
-    request: Vec<u8>,
+    pub request: Vec<u8>,
     buffer: Vec<u8>,
     filled: usize,
 }

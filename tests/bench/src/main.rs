@@ -1,8 +1,8 @@
 //! Measures wharf side by side with what bounds it, in one run: `cargo xtask bench`.
 //!
 //! Everything is a ratio of two loads that alternate in short rounds, so that what else the machine does hits both alike.
-//! `--brief` takes a minute and fails below wide margins; `--full` adds the rest of the axes; `--rival CMD` adds any other
-//! stdio server that has a tool `echo` with an argument `message`.
+//! `--brief` takes a minute and fails below wide margins; `--full` takes longer rounds and more of them; `--rival CMD` adds
+//! any other stdio server that has a tool `echo` with an argument `message`.
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -20,7 +20,6 @@ pub struct Effort {
     pub round: Duration,
     pub rounds: u32,
     pub brief: bool,
-    pub full: bool,
     pub rival: Option<String>,
 }
 
@@ -37,7 +36,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<bool> {
-    let mut effort = Effort { round: Duration::from_millis(700), rounds: 5, brief: false, full: false, rival: None };
+    let mut effort = Effort { round: Duration::from_millis(700), rounds: 5, brief: false, rival: None };
     let mut out: Option<PathBuf> = None;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -45,7 +44,7 @@ async fn run() -> Result<bool> {
             "--brief" => {
                 effort = Effort { round: Duration::from_millis(400), rounds: 3, brief: true, ..effort };
             }
-            "--full" => effort.full = true,
+            "--full" => effort = Effort { round: Duration::from_secs(2), rounds: 15, brief: false, ..effort },
             "--rival" => effort.rival = Some(arguments.next().context("--rival needs a command")?),
             "--out" => out = Some(arguments.next().context("--out needs a folder")?.into()),
             other => bail!("unknown argument {other}; there are --brief, --full, --rival CMD, --out FOLDER"),

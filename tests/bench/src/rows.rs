@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
+use serde_json::{Value, json};
 
 use crate::{
     Effort,
@@ -30,9 +31,11 @@ impl Site {
 }
 
 pub const ECHO: &str = "[plugins.echo]\npath = 'PLUGINS/echo.wasm'\nprefix = ''\n";
+const KEPT: &str = "instances = 'reused'\n";
 
-pub fn message(bytes: usize) -> String {
-    "x".repeat(bytes)
+/// The arguments of an echo of so many bytes.
+pub fn message(bytes: usize) -> Value {
+    json!({ "message": "x".repeat(bytes) })
 }
 
 /// Two loads in turn, so that what else the machine does hits both alike.
@@ -86,10 +89,15 @@ pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Res
     {
         // What a sandbox costs at most: a handler that does nothing else than echo.
         let bare = Http::plain(&built.bare, &[]).await?;
-        let mut ours = wharf.connections(Era::Modern, 16, "echo", &small).await?;
+        let site = Site::new(built, &format!("{ECHO}{KEPT}"))?;
+        let reused = Http::wharf(built, &site.config()).await?;
+        let mut ours = reused.connections(Era::Modern, 16, "echo", &small).await?;
         let mut theirs = bare.connections(Era::Modern, 16, "echo", &small).await?;
-        let (ours, theirs) = interleaved(effort, &mut ours, &mut theirs, 32).await?;
-        report.note(format!("HTTP modern, fresh / bare axum handler: {:.2} ×", ours.rate() / theirs.rate()));
+        let (one, other) = interleaved(effort, &mut ours, &mut theirs, 32).await?;
+        report.row(ratio("HTTP modern, reused / bare axum handler", 0.5, &one, &other));
+        let mut fresh = wharf.connections(Era::Modern, 16, "echo", &small).await?;
+        let (one, other) = interleaved(effort, &mut fresh, &mut theirs, 32).await?;
+        report.note(format!("HTTP modern, fresh / bare axum handler: {:.2} ×", one.rate() / other.rate()));
     }
     {
         let sdk = Http::plain(&built.sdk, &["sessions"]).await?;
@@ -188,26 +196,26 @@ async fn point(
 
 /// wharf along one axis at a time.
 pub async fn axes(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
-    let site = Site::new(built, ECHO)?;
+    const MOST_SESSIONS: usize = 10_000;
+    let site = Site::new(built, &format!("[http]\nsessions = {}\n{ECHO}", MOST_SESSIONS + 100))?;
     let wharf = Http::wharf(built, &site.config()).await?;
     for bytes in [32, 4 << 10, 64 << 10, 1 << 20] {
         let mut connections = wharf.connections(Era::Modern, 16, "echo", &message(bytes)).await?;
         point(effort, report, ("payload", format!("{bytes} B")), &mut connections, bytes).await?;
     }
-    for count in [1, 4, 16, 64, 256] {
+    for count in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
         let mut connections = wharf.connections(Era::Modern, count, "echo", &message(32)).await?;
         point(effort, report, ("in flight", count.to_string()), &mut connections, 32).await?;
     }
-    for sessions in [1, 100, 1000] {
-        let mut connections = wharf.connections(Era::Legacy, 16, "echo", &message(32)).await?;
-        for _ in 0..sessions {
-            wharf.session().await?;
-        }
+    let mut connections = wharf.connections(Era::Legacy, 16, "echo", &message(32)).await?;
+    let mut idle = 0;
+    for sessions in [1, 100, 1000, MOST_SESSIONS] {
+        wharf.sessions(sessions - idle).await?;
+        idle = sessions;
         point(effort, report, ("idle sessions", sessions.to_string()), &mut connections, 32).await?;
     }
     drop(wharf);
-    let counts: &[usize] = if effort.full { &[1, 10, 100, 1000] } else { &[1, 100] };
-    for &count in counts {
+    for count in [1, 10, 100, 1000] {
         let site = many(built, count)?;
         let wharf = Http::wharf(built, &site.config()).await?;
         let mut connections = Vec::new();
@@ -216,6 +224,24 @@ pub async fn axes(built: &Built, effort: &Effort, report: &mut Report) -> Result
             connections.extend(wharf.connections(Era::Modern, 1, &tool, &message(32)).await?);
         }
         point(effort, report, ("plugins", count.to_string()), &mut connections, 32).await?;
+    }
+    languages(built, effort, report).await
+}
+
+/// The smallest plugin in each language, with a fresh instance for every call and with instances kept.
+async fn languages(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let rust = [("Rust", built.plugins.join("hello.wasm"))];
+    for (language, path) in rust.iter().chain(&built.examples) {
+        let plugin = format!("[plugins.hello]\npath = '{}'\nprefix = ''\n", path.display());
+        for (instances, how) in [("fresh", ""), ("reused", KEPT)] {
+            let site = Site::new(built, &format!("{plugin}{how}"))?;
+            let wharf = Http::wharf(built, &site.config()).await?;
+            let mut connections = wharf.connections(Era::Modern, 16, "greet", &json!({ "name": "Ada" })).await?;
+            point(effort, report, ("language", format!("{language}, {instances}")), &mut connections, 32).await?;
+        }
+    }
+    if built.examples.len() < 2 {
+        report.note("other languages: `cargo xtask examples` builds them; it needs npm and Python 3".into());
     }
     Ok(())
 }

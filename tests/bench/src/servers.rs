@@ -23,6 +23,8 @@ pub struct Built {
     pub sdk: PathBuf,
     pub bare: PathBuf,
     pub plugins: PathBuf,
+    /// The example plugins in other languages, as far as they are built: the language, and the component.
+    pub examples: Vec<(&'static str, PathBuf)>,
 }
 
 impl Built {
@@ -35,6 +37,14 @@ impl Built {
             sdk: folder.join("sdk_echo"),
             bare: folder.join("bare_echo"),
             plugins: target.join("plugins"),
+            examples: [
+                ("JavaScript", "examples/javascript/hello-js.wasm"),
+                ("Python", "examples/python/hello-py.wasm"),
+            ]
+            .map(|(language, path)| (language, target.with_file_name(path)))
+            .into_iter()
+            .filter(|(_, path)| path.exists())
+            .collect(),
         };
         for path in [&built.wharf, &built.sdk, &built.bare, &built.plugins.join("echo.wasm")] {
             ensure!(path.exists(), "{} is missing; run `cargo xtask bench`", path.display());
@@ -106,19 +116,18 @@ impl Http {
         Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 
-    pub async fn connections(&self, era: Era, count: usize, tool: &str, message: &str) -> Result<Vec<Connection>> {
+    pub async fn connections(&self, era: Era, count: usize, tool: &str, arguments: &Value) -> Result<Vec<Connection>> {
+        let mut sessions = match era {
+            Era::Modern => Vec::new(),
+            Era::Legacy => self.sessions(count).await?,
+        };
         let mut connections = Vec::with_capacity(count);
-        for number in 0..count {
-            let request = match era {
-                Era::Modern => modern_post(&self.address, number as u64, tool, message),
-                Era::Legacy => {
-                    let session = self.session().await?;
-                    let body = call(number as u64 + 10, tool, message, None).to_string();
-                    post(
-                        &self.address,
-                        &format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: {LEGACY}\r\n"),
-                        &body,
-                    )
+        for id in 0..count as u64 {
+            let request = match sessions.pop() {
+                None => modern_post(&self.address, id, tool, arguments),
+                Some(session) => {
+                    let body = call(id + 10, tool, arguments, None).to_string();
+                    post(&self.address, &in_session(&session), &body)
                 }
             };
             connections.push(Connection::open(&self.address, request).await?);
@@ -126,18 +135,27 @@ impl Http {
         Ok(connections)
     }
 
-    /// The id of a new legacy session.
-    pub async fn session(&self) -> Result<String> {
-        let mut first = Connection::open(&self.address, post(&self.address, "", &initialize().to_string())).await?;
-        first.exchange().await?;
-        let session = first.header("mcp-session-id").context("no session")?;
+    /// The ids of so many new legacy sessions, opened one after the other on one connection.
+    pub async fn sessions(&self, count: usize) -> Result<Vec<String>> {
+        let first = post(&self.address, "", &initialize().to_string());
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
-        let headers = format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: {LEGACY}\r\n");
-        let (head, _) =
-            Connection::open(&self.address, post(&self.address, &headers, &ready)).await?.exchange().await?;
-        ensure!(head.starts_with("http/1.1 202"), "not initialized: {head}");
-        Ok(session)
+        let mut connection = Connection::open(&self.address, Vec::new()).await?;
+        let mut sessions = Vec::with_capacity(count);
+        for _ in 0..count {
+            connection.request.clone_from(&first);
+            connection.exchange().await?;
+            let session = connection.header("mcp-session-id").context("no session")?;
+            connection.request = post(&self.address, &in_session(&session), &ready);
+            let (head, _) = connection.exchange().await?;
+            ensure!(head.starts_with("http/1.1 202"), "not initialized: {head}");
+            sessions.push(session);
+        }
+        Ok(sessions)
     }
+}
+
+fn in_session(id: &str) -> String {
+    format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: {LEGACY}\r\n")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,8 +170,8 @@ pub fn initialize() -> Value {
 }
 
 /// A call; `meta`: what a modern request says of itself.
-pub fn call(id: u64, tool: &str, message: &str, meta: Option<&Value>) -> Value {
-    let mut params = json!({ "name": tool, "arguments": { "message": message } });
+pub fn call(id: u64, tool: &str, arguments: &Value, meta: Option<&Value>) -> Value {
+    let mut params = json!({ "name": tool, "arguments": arguments });
     if let (Some(meta), Some(params)) = (meta, params.as_object_mut()) {
         params.insert("_meta".into(), meta.clone());
     }
@@ -168,9 +186,9 @@ pub fn modern_meta() -> Value {
     })
 }
 
-pub fn modern_post(address: &str, id: u64, tool: &str, message: &str) -> Vec<u8> {
+pub fn modern_post(address: &str, id: u64, tool: &str, arguments: &Value) -> Vec<u8> {
     let headers = format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n");
-    post(address, &headers, &call(id, tool, message, Some(&modern_meta())).to_string())
+    post(address, &headers, &call(id, tool, arguments, Some(&modern_meta())).to_string())
 }
 
 pub fn modern_list_post(address: &str) -> Vec<u8> {

@@ -8,16 +8,19 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 
 use crate::{
     Effort,
-    load::http,
+    load::{Connection, http},
     report::{Report, Row, Wanted},
     rows::{ECHO, Site, many, message},
-    servers::{Built, Era, Http, call, modern_meta, pipe, post},
+    servers::{Built, Era, Http, call, modern_list_post, modern_meta, pipe, post},
 };
 
 pub async fn measure(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
     start(built, effort, report).await?;
     dropped_in(built, effort, report).await?;
     sessions(built, effort, report).await?;
+    if !effort.brief {
+        held(built, report).await?;
+    }
     bystander(built, effort, report).await
 }
 
@@ -41,7 +44,7 @@ async fn start(built: &Built, effort: &Effort, report: &mut Report) -> Result<()
         let (mut child, mut wharf) = pipe(&built.wharf, &["run", "-c", config]).await?;
         let list = wharf.ask(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }).to_string()).await?;
         ensure!(list.matches("\"inputSchema\"").count() == 50, "not all tools are listed");
-        let answer = wharf.ask(&call(3, "p7_echo", "hello", None).to_string()).await?;
+        let answer = wharf.ask(&call(3, "p7_echo", &json!({ "message": "hello" }), None).to_string()).await?;
         ensure!(answer.contains("hello"), "not an echo: {answer}");
         // The first run fills the cache.
         if run > 0 {
@@ -86,19 +89,50 @@ async fn dropped_in(built: &Built, effort: &Effort, report: &mut Report) -> Resu
 
 /// What an idle session holds, by what the process grows.
 async fn sessions(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
-    let count: u32 = if effort.full { 10_000 } else { 4000 };
+    let count = if effort.brief { 2000 } else { 10_000 };
     let site = Site::new(built, &format!("[http]\nsessions = {}\n{ECHO}", count + 200))?;
     let wharf = Http::wharf(built, &site.config()).await?;
-    for _ in 0..100 {
-        wharf.session().await?;
-    }
+    wharf.sessions(100).await?;
     let before = wharf.resident_kib()?;
-    for _ in 0..count {
-        wharf.session().await?;
-    }
+    wharf.sessions(count).await?;
     let grown = wharf.resident_kib()?.saturating_sub(before);
-    let each = grown as f64 / f64::from(count);
+    let each = grown as f64 / count as f64;
     report.row(at_most("an idle legacy session", 8.0, "KiB", each, format!("{count} sessions, {grown} KiB")));
+    Ok(())
+}
+
+/// What a plugin holds that is only there, and a call that only waits, by what the process grows.
+async fn held(built: &Built, report: &mut Report) -> Result<()> {
+    let mut resident = Vec::new();
+    for count in [100, 500] {
+        let site = many(built, count)?;
+        let wharf = Http::wharf(built, &site.config()).await?;
+        let mut list = Connection::open(&wharf.address, modern_list_post(&wharf.address)).await?;
+        list.exchange().await?;
+        resident.push(wharf.resident_kib()?);
+    }
+    if let [few, many] = resident[..] {
+        let each = many.saturating_sub(few) as f64 / 400.0;
+        report.note(format!("a loaded plugin (Rust, one tool) holds {each:.0} KiB"));
+    }
+    let calls = 128;
+    let plugin = "[plugins.hostile]\npath = 'PLUGINS/hostile.wasm'\nprefix = ''\n[plugins.hostile.limits]\n";
+    let limits = format!("concurrency = {calls}\n[limits]\ntotal_concurrency = {calls}\n");
+    let site = Site::new(built, &format!("{plugin}{limits}"))?;
+    let wharf = Http::wharf(built, &site.config()).await?;
+    let mut warm = wharf.connections(Era::Modern, 1, "ok", &json!({})).await?;
+    http(&mut warm, std::time::Duration::from_millis(200), 4).await?;
+    let before = wharf.resident_kib()?;
+    let mut sleeping = wharf.connections(Era::Modern, calls, "sleep", &json!({ "ms": 2000 })).await?;
+    let asleep = http(&mut sleeping, std::time::Duration::from_millis(1), 4);
+    let look = async {
+        tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+        wharf.resident_kib()
+    };
+    let (slept, during) = tokio::join!(asleep, look);
+    slept?;
+    let each = during?.saturating_sub(before) as f64 / calls as f64;
+    report.note(format!("a call in flight (Rust, HTTP) holds {each:.0} KiB, its connection with it"));
     Ok(())
 }
 

@@ -18,6 +18,7 @@ mod protocol_legacy;
 mod protocol_modern;
 mod protocol_pipe;
 mod resume;
+mod reused;
 mod rmcp_client;
 mod roots;
 mod roots_trusted;

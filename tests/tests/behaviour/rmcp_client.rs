@@ -116,7 +116,7 @@ async fn lists_hold_what_the_plugin_offers() {
             assert!(tool.description.as_ref().is_some_and(|text| !text.is_empty()), "{tool:?}");
             assert_eq!(tool.input_schema["type"], "object", "{tool:?}");
         }
-        let schema: Value = serde_json::from_str(include_str!("../../../guests/conformance/src/schema.json")).unwrap();
+        let schema: Value = serde_json::from_str(include_str!("../../guests/conformance/src/schema.json")).unwrap();
         let published = tools.iter().find(|tool| tool.name == "json_schema_2020_12_tool").unwrap();
         assert_eq!(json!(published.input_schema), schema);
         connected.close().await;

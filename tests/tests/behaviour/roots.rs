@@ -327,6 +327,24 @@ async fn a_call_loses_what_is_taken_away_and_at_once() {
     }
 }
 
+/// The operator's roots are not the client's to close: a call that takes its time keeps them.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_roots_serve_clients_without_any() {
+    let folder = Folder::new();
+    let file = folder.write("code/in.txt", "inside");
+    folder.config(&format!(
+        "[plugins.hostile]\npath = {:?}\nprefix = \"\"\n[plugins.hostile.grants]\nroots = \"read\"\n",
+        plugin("hostile")
+    ));
+    let root = folder.join("code").display().to_string();
+    let mut pipe = Pipe::start(&folder, &["run", "--root", &root]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    for ms in [0, 20, 100] {
+        let result = pipe.call("read_after", json!({ "path": file, "ms": ms })).await;
+        assert_eq!(text(&result), "inside", "{ms} ms");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_do_not_see_each_others_roots() {
     let folder = Folder::new();

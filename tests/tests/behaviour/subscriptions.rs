@@ -1,6 +1,6 @@
 //! Subscriptions to resources: what lies below them counts, what only looks like it does not, in both eras.
 
-use e2e::{Exchange, Folder, LEGACY, Pipe, SUBSCRIPTION_KEY, Server, given, json};
+use e2e::{Exchange, Folder, LEGACY, Pipe, SUBSCRIPTION_KEY, Server, given, json, together};
 
 const UPDATED: &str = "notifications/resources/updated";
 
@@ -95,4 +95,24 @@ async fn overlapping_subscriptions_are_told_once_each() {
         pipe.inbox().iter().map(|update| update["params"]["_meta"][SUBSCRIPTION_KEY].clone()).collect();
     told.sort_by_key(e2e::Value::as_u64);
     assert_eq!(told, ids[..3], "{:?}", pipe.inbox());
+}
+
+/// Whoever has its stream's answer is listening: what comes next cannot be too early.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_follows_the_opening_of_a_stream_at_once_is_told() {
+    let folder = folder();
+    let server = Server::start(&folder, &[]).await;
+    let clients = (0..64).map(|number| {
+        let server = &server;
+        async move {
+            let uri = format!("note:///of/{number}");
+            let mut session = server.legacy("2025-11-25", json!({})).await;
+            session.request("resources/subscribe", json!({ "uri": uri })).await.unwrap();
+            let mut stream = session.stream().await;
+            session.call("g_t", json!({ "updated": uri })).await;
+            let event = stream.event().await.unwrap();
+            assert_eq!((&event["method"], &event["params"]["uri"]), (&json!(UPDATED), &json!(uri)));
+        }
+    });
+    together(clients).await;
 }

@@ -18,7 +18,8 @@ pub async fn once(ctx: &Context, served: &Served, operation: Operation, roots: &
     let call = served.plugin.call(Call { operation, scope, events: ctx.events(id), timeout, client });
     let lost = async {
         match &ctx.session {
-            Some(session) if served.config.grants.roots.is_some() => {
+            // The operator's own, which a client without roots has, are not the client's to close.
+            Some(session) if served.config.grants.roots.is_some() && ctx.capabilities.roots => {
                 session.lost(&ctx.server, &ctx.outlet, roots).await
             }
             _ => std::future::pending().await,

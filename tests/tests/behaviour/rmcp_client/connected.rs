@@ -21,7 +21,7 @@ pub async fn within<F: Future>(what: &str, future: F) -> F::Output {
 
 /// What every client of the repository expects of the plugin `conformance`, and what it answers it.
 pub fn fixture() -> Value {
-    serde_json::from_str(include_str!("../../conformance/clients/fixture.json")).unwrap()
+    serde_json::from_str(include_str!("../../../conformance/clients/fixture.json")).unwrap()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
