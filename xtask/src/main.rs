@@ -20,7 +20,7 @@ cargo xtask demo         shows the main job, with a real MCP client; --serve kee
 cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust
 cargo xtask examples     builds and calls the example plugins in JavaScript and Python; needs npm and Python 3
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
-cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full
+cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
 cargo xtask tidy         the rules of the house that no compiler checks
 cargo xtask guests       only the plugins";
 
@@ -149,6 +149,16 @@ fn demo(rest: &[String]) -> Result<()> {
 }
 
 fn bench(rest: &[String]) -> Result<()> {
+    if rest.iter().any(|argument| argument == "--micro") {
+        guests()?;
+        return cargo(&["bench", "--locked", "--profile", "ci", "--bench", "micro"]);
+    }
+    if !rest.iter().any(|argument| argument == "--brief") {
+        // Measured where they can be had.
+        if let Err(error) = examples::check(&root()) {
+            say(&format!("no plugins in other languages: {error:#}"));
+        }
+    }
     prepare()?;
     run(Command::new(root().join("target/ci/bench")).args(rest))
 }

@@ -1,0 +1,178 @@
+//! What each step of a call costs by itself: `cargo xtask bench --micro`. For finding what to mend; the ratios that count
+//! are those of whole calls.
+
+use std::{path::Path, sync::Arc};
+
+use divan::{Bencher, black_box};
+use tokio::{runtime::Runtime, sync::Semaphore};
+use tokio_util::sync::CancellationToken;
+use wharf::{
+    bridge,
+    catalog::{Catalog, Generations, List, Served},
+    config::{self, CommandLine, Config},
+    schema::Schema,
+    scope::{CallRoots, Scopes},
+};
+use wharf_protocol::{
+    Frame, Revision,
+    encode::{CacheHint, Encoder},
+    model::ServerInfo,
+};
+use wharf_sandbox::{
+    Call, Listing, Operation, Outcome, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope, Silence,
+    model::{Abilities, Context},
+};
+
+fn main() {
+    divan::main();
+}
+
+fn request(bytes: usize) -> Vec<u8> {
+    let message = "x".repeat(bytes);
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#;
+    format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","arguments":{{"message":"{message}"}},"_meta":{meta}}}}}"#
+    )
+    .into_bytes()
+}
+
+fn encoder() -> Encoder {
+    let server = ServerInfo { name: "wharf".into(), title: None, version: "0".into() };
+    Encoder::new(Revision::V2026_07_28, server, true, CacheHint::default())
+}
+
+/// A plugin in a sandbox, and a runtime for its calls.
+struct Echo {
+    runtime: Runtime,
+    plugin: Plugin,
+}
+
+impl Echo {
+    fn new(reuse: bool) -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/echo.wasm");
+        let component = std::fs::read(path).expect("`cargo xtask guests` builds the plugin");
+        let sandbox = SandboxConfig { total_concurrency: 64, total_memory_bytes: 2 << 30, cache_dir: None };
+        let code = Sandbox::new(sandbox).expect("a sandbox").compile(&component).expect("a plugin");
+        let limits = self::config("").limits.call;
+        let spec = PluginSpec { id: "echo".into(), limits, config: "{}".into(), reuse };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        Self { runtime, plugin: Plugin::new(code, spec) }
+    }
+
+    fn run(&self, operation: Operation, client: Option<Arc<str>>) -> Outcome {
+        let call = Call { operation, scope: Scope::default(), events: Arc::new(Silence), timeout: None, client };
+        self.runtime.block_on(self.plugin.call(call)).result.expect("an outcome")
+    }
+
+    fn listing(&self) -> Listing {
+        match self.run(Operation::List, None) {
+            Outcome::Listing(listing) => listing,
+            _ => Listing::default(),
+        }
+    }
+}
+
+fn config(text: &str) -> Config {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("wharf.toml");
+    std::fs::write(&file, text).expect("a file");
+    config::load(Some(&file), &CommandLine::default()).expect("a config")
+}
+
+fn call(bytes: usize) -> Operation {
+    let context = Context { answers: Vec::new(), state: None, abilities: Abilities::empty(), more: "{}".into() };
+    Operation::CallTool { name: "echo".into(), args: format!(r#"{{"message":"{}"}}"#, "x".repeat(bytes)), context }
+}
+
+#[divan::bench(args = [32, 65_536])]
+fn parse(bencher: Bencher, bytes: usize) {
+    let body = request(bytes);
+    bencher.bench(|| Frame::parse(black_box(&body)));
+}
+
+#[divan::bench(args = [32, 65_536])]
+fn encode(bencher: Bencher, bytes: usize) {
+    let (encoder, text) = (encoder(), "x".repeat(bytes));
+    bencher.bench(|| encoder.text_result(black_box(&text)));
+}
+
+#[divan::bench]
+fn check_arguments(bencher: Bencher) {
+    let echo = Echo::new(false);
+    let schema = Schema::compile(&echo.listing().tools[0].input_schema, true).expect("a schema");
+    let arguments = serde_json::json!({ "message": "x".repeat(32) });
+    bencher.bench(|| schema.check(black_box(&arguments)));
+}
+
+fn catalog(plugins: usize) -> Catalog {
+    let echo = Echo::new(false);
+    let listing = echo.listing();
+    let served = (0..plugins).map(|number| {
+        let config = config("").dropped_in(&format!("p{number}"), "echo.wasm".into());
+        let offer = bridge::offer(&config, listing.clone()).expect("an offer");
+        Served {
+            plugin: echo.plugin.clone(),
+            config: Arc::new(config),
+            offer: Arc::new(offer),
+            checks: Arc::new(Semaphore::new(1)),
+            results: Arc::new(Semaphore::new(1)),
+            tasks: Arc::new(Semaphore::new(1)),
+            revoked: CancellationToken::new(),
+        }
+    });
+    match Catalog::build(served.collect(), Generations::default(), 1000) {
+        Ok(catalog) => catalog,
+        Err(clash) => panic!("{}", clash.problem),
+    }
+}
+
+#[divan::bench(args = [1, 1000])]
+fn find_a_tool(bencher: Bencher, plugins: usize) {
+    let catalog = catalog(plugins);
+    let name = format!("p{}_echo", plugins / 2);
+    bencher.bench(|| catalog.tool(black_box(&name)).map(|(_, tool)| tool.own_name.len()));
+}
+
+#[divan::bench(args = [1, 1000])]
+fn list_tools(bencher: Bencher, plugins: usize) {
+    let (catalog, encoder) = (catalog(plugins), encoder());
+    bencher.bench(|| catalog.page(List::Tools, None, black_box(&encoder)).map(|page| page.len()));
+}
+
+/// The scope of a call: with no directory, or with so many of the operator's.
+#[divan::bench(args = [0, 1, 8])]
+fn scope(bencher: Bencher, directories: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dirs: Vec<String> = (0..directories)
+        .map(|number| {
+            let path = folder.path().join(number.to_string());
+            std::fs::create_dir(&path).expect("a folder");
+            format!("{{ host = {path:?}, guest = '/{number}', access = 'read' }}")
+        })
+        .collect();
+    let text = format!("[plugins.a]\npath = 'a.wasm'\n[plugins.a.grants]\ndirs = [{}]\n", dirs.join(", "));
+    let config = config(&text);
+    let scopes = Scopes::new(&config, None, false);
+    let plugin = Arc::clone(&config.plugins[0]);
+    bencher.bench(|| scopes.for_call(black_box(&plugin), &CallRoots::default()));
+}
+
+/// A fresh instance that says what it offers: what isolation costs, and almost nothing else.
+#[divan::bench]
+fn instantiate(bencher: Bencher) {
+    let echo = Echo::new(false);
+    bencher.bench(|| echo.run(Operation::List, None));
+}
+
+#[divan::bench(args = [32, 65_536])]
+fn call_fresh(bencher: Bencher, bytes: usize) {
+    let echo = Echo::new(false);
+    bencher.with_inputs(|| call(bytes)).bench_values(|operation| echo.run(operation, None));
+}
+
+#[divan::bench(args = [32, 65_536])]
+fn call_reused(bencher: Bencher, bytes: usize) {
+    let (echo, client) = (Echo::new(true), Arc::from("bench"));
+    bencher.with_inputs(|| call(bytes)).bench_values(|operation| echo.run(operation, Some(Arc::clone(&client))));
+}
+
