@@ -175,4 +175,3 @@ fn call_reused(bencher: Bencher, bytes: usize) {
     let (echo, client) = (Echo::new(true), Arc::from("bench"));
     bencher.with_inputs(|| call(bytes)).bench_values(|operation| echo.run(operation, Some(Arc::clone(&client))));
 }
-

@@ -8,12 +8,9 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    body::{Body, HttpBody},
-    extract::Request as HttpRequest,
-};
+use axum::body::{Body, HttpBody};
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use http_body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -70,12 +67,12 @@ enum BodyError {
 }
 
 /// The body of a POST, which must be JSON of at most so many bytes.
-pub async fn read_message(request: HttpRequest, limit: usize) -> Result<Vec<u8>, Refused> {
-    let content_type = text(request.headers(), "content-type").unwrap_or_default();
+pub async fn read_message(headers: &HeaderMap, body: Body, limit: usize) -> Result<Vec<u8>, Refused> {
+    let content_type = text(headers, "content-type").unwrap_or_default();
     if !content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
         return Err(Refused::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
     }
-    let body = tokio::time::timeout(BODY, read_body(request.into_body(), limit));
+    let body = tokio::time::timeout(BODY, read_body(body, limit));
     body.await.unwrap_or(Err(BodyError::Broken)).map_err(|error| match error {
         BodyError::TooLarge => {
             Refused::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is larger than {limit} bytes"))

@@ -82,12 +82,12 @@ impl Endpoint {
     }
 
     pub async fn post(self: &Arc<Self>, request: HttpRequest) -> Result<HttpResponse, Refused> {
-        let headers = request.headers().clone();
+        let (http::request::Parts { headers, .. }, body) = request.into_parts();
         if !accepts(&headers, "application/json") || !accepts(&headers, "text/event-stream") {
             let message = "Accept must name application/json and text/event-stream";
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, message));
         }
-        let body = read_message(request, self.server.config.message_bytes).await?;
+        let body = read_message(&headers, body, self.server.config.message_bytes).await?;
         match Frame::parse(&body) {
             Ok(Frame::One(message)) => self.message(&headers, message).await,
             Ok(Frame::Batch(messages)) => self.batch(&headers, messages).await,
@@ -188,12 +188,12 @@ impl Endpoint {
         let (outlet, messages) = Outlet::new(QUEUED_BYTES);
         let permit = self.permit(&self.in_flight, Some(&request))?;
         let work = self.begin(&session, request, meta, outlet, permit)?;
-        Ok(self.respond(&session, Running { work, messages, ended: None }).await)
+        Ok(self.respond(&session, Running::start(work, messages, |work| self.detached(work)).await).await)
     }
 
     /// Answers a legacy request: with JSON if that is soon, else with a stream that outlives its response.
     async fn respond(self: &Arc<Self>, session: &Arc<Session>, running: Running) -> HttpResponse {
-        match running.first(STREAM_AFTER).await {
+        match running.first(Some(STREAM_AFTER)).await {
             First::Answer(answer) => answered(answer, Era::Legacy),
             First::Stream(running, first) => {
                 let log = self.streams.open(session);
@@ -204,7 +204,19 @@ impl Endpoint {
         }
     }
 
-    /// Starts a request in its session: a task of its own, because it goes on when the client leaves.
+    /// A task of its own, because it goes on when the client leaves.
+    fn detached(&self, work: Work) -> Work {
+        let task = self.server.tracker.spawn(work);
+        Box::pin(async move { task.await.ok().flatten() })
+    }
+
+    /// A task of its own that ends with its response, which hyper drops when the client leaves.
+    fn attached(&self, work: Work) -> Work {
+        let task = AbortOnDropHandle::new(self.server.tracker.spawn(work));
+        Box::pin(async move { task.await.ok().flatten() })
+    }
+
+    /// A request in its session.
     fn begin(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -219,8 +231,9 @@ impl Endpoint {
             .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
         let ctx = Context::in_session(session, &self.server, &request.id, meta, outlet);
         let ended = session.ended.clone();
-        let running = self.server.tracker.spawn(async move {
+        Ok(Box::pin(async move {
             let answer = tokio::select! {
+                biased;
                 answer = transport::answer(&ctx, &request.method, request.params.as_ref()) => Some(answer),
                 () = entered.cancelled.cancelled() => None,
                 () = ended.cancelled() => None,
@@ -230,8 +243,7 @@ impl Endpoint {
                 let text = Text::of(&ctx, answer);
                 Reply { status: StatusCode::OK, text, permit: Some(permit) }
             })
-        });
-        Ok(Box::pin(async move { running.await.ok().flatten() }))
+        }))
     }
 
     /// Only 2025-03-26 knows batches: all requests run at once, and their answers are one array.
@@ -273,7 +285,7 @@ impl Endpoint {
                     let Some((meta, permit)) = metas.pop_front().zip(permits.pop()) else { continue };
                     let id = request.id.clone();
                     match self.begin(&session, request, meta, outlet.clone(), permit) {
-                        Ok(work) => begun.push(work),
+                        Ok(work) => begun.push(self.detached(work)),
                         Err(_) => {
                             let error = RpcError::invalid_request("a request with this id is already under way");
                             known.push(error_text(Some(&id), &error, session.revision));
@@ -319,14 +331,14 @@ impl Endpoint {
         check_mirrored(headers, &request, &self.server).await.map_err(|error| bad(&error))?;
         let listens = request.method == "subscriptions/listen";
         let permit = self.permit(if listens { &self.listens } else { &self.in_flight }, Some(&request))?;
-        // It ends with the response, which hyper drops when the client leaves.
-        let work = abort_on_drop(&self.server, async move {
+        let work = Box::pin(async move {
             let answer = transport::answer(&ctx, &request.method, request.params.as_ref()).await;
             let lacks = answer.as_ref().is_err_and(|error| error.code == MISSING_CLIENT_CAPABILITY);
             let status = if lacks { StatusCode::BAD_REQUEST } else { StatusCode::OK };
             Some(Reply { status, text: Text::of(&ctx, answer), permit: Some(permit) })
         });
-        Ok(match (Running { work, messages, ended: None }).first(Duration::MAX).await {
+        let running = Running::start(work, messages, |work| self.attached(work)).await;
+        Ok(match running.first(None).await {
             First::Answer(answer) => answered(answer, Era::Modern),
             First::Stream(running, first) => running.stream(first),
         })
@@ -401,12 +413,6 @@ impl Endpoint {
         self.sessions.end(&session);
         Ok(StatusCode::NO_CONTENT.into_response())
     }
-}
-
-/// A task of its own, so that what it says is sent while it runs; it ends when nobody waits for it.
-fn abort_on_drop(server: &Server, work: impl Future<Output = Option<Reply>> + Send + 'static) -> Work {
-    let task = AbortOnDropHandle::new(server.tracker.spawn(work));
-    Box::pin(async move { task.await.ok().flatten() })
 }
 
 /// A version that nobody knows is refused, wherever it stands.

@@ -16,10 +16,11 @@ pub fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','));
-    let family = wanted.split('/').next().unwrap_or_default();
-    kinds
-        .map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
-        .any(|kind| kind == wanted || kind == "*/*" || kind == format!("{family}/*"))
+    let family = wanted.split_once('/').map_or(wanted, |(family, _)| family);
+    kinds.map(|kind| kind.split(';').next().unwrap_or_default().trim()).any(|kind| {
+        let any_of = kind.strip_suffix("/*").is_some_and(|of| of == "*" || of.eq_ignore_ascii_case(family));
+        any_of || kind.eq_ignore_ascii_case(wanted)
+    })
 }
 
 /// A header that may stand once.

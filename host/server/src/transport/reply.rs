@@ -54,22 +54,44 @@ pub enum First {
 }
 
 impl Running {
-    pub async fn first(mut self, patience: Duration) -> First {
-        let waited = tokio::time::sleep(patience);
-        tokio::select! {
-            biased;
-            Some(message) = self.messages.recv() => First::Stream(self, Some(message.text)),
-            answer = &mut self.work => {
-                // What was said just before the answer still goes before it.
-                match self.messages.try_recv() {
-                    Ok(message) => {
-                        self.ended = Some(answer);
-                        First::Stream(self, Some(message.text))
-                    }
-                    Err(_) => First::Answer(answer),
-                }
+    /// Takes the work as far as it goes without waiting, which most work is done by; `task` makes of the rest one that goes
+    /// on by itself, so that what it says is sent meanwhile.
+    pub async fn start(
+        mut work: Work,
+        messages: mpsc::UnboundedReceiver<Queued>,
+        task: impl FnOnce(Work) -> Work,
+    ) -> Self {
+        match futures_util::poll!(&mut work) {
+            Poll::Ready(answer) => {
+                // Others that are ready go first, so that answers leave close together: a client that is woken for each of
+                // them costs more than the answers do. Measured: a third more calls a second than without.
+                tokio::task::yield_now().await;
+                Self { work, messages, ended: Some(answer) }
             }
-            () = waited => First::Stream(self, None),
+            Poll::Pending => Self { work: task(work), messages, ended: None },
+        }
+    }
+
+    /// `patience`: after how long without a word a stream is in order; none: never.
+    pub async fn first(mut self, patience: Option<Duration>) -> First {
+        if self.ended.is_none() {
+            let waited = async {
+                match patience {
+                    Some(patience) => tokio::time::sleep(patience).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(message) = self.messages.recv() => return First::Stream(self, Some(message.text)),
+                answer = &mut self.work => self.ended = Some(answer),
+                () = waited => return First::Stream(self, None),
+            }
+        }
+        // What was said just before the answer still goes before it.
+        match self.messages.try_recv() {
+            Ok(message) => First::Stream(self, Some(message.text)),
+            Err(_) => First::Answer(self.ended.take().flatten()),
         }
     }
 

@@ -131,7 +131,8 @@ async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     let Some(pipe) = streams.lock().get(id).cloned() else {
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such stream; open one at /sse").into_response();
     };
-    match read_message(request, streams.endpoint.server.config.message_bytes).await {
+    let (parts, body) = request.into_parts();
+    match read_message(&parts.headers, body, streams.endpoint.server.config.message_bytes).await {
         Ok(body) => {
             pipe.take(&body).await;
             accepted()
