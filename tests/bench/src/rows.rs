@@ -98,6 +98,14 @@ pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Res
         let mut fresh = wharf.connections(Era::Modern, 16, "echo", &small).await?;
         let (one, other) = interleaved(effort, &mut fresh, &mut theirs, 32).await?;
         report.note(format!("HTTP modern, fresh / bare axum handler: {:.2} ×", one.rate() / other.rate()));
+        for (name, server, connections) in
+            [("fresh", &wharf, &mut fresh), ("reused", &reused, &mut ours), ("bare", &bare, &mut theirs)]
+        {
+            let before = server.cpu_seconds()?;
+            let load = http(connections, effort.round * 2, 32).await?;
+            let each = (server.cpu_seconds()? - before) / load.calls as f64 * 1e6;
+            report.note(format!("time on a core for a call, {name}: {each:.0} us"));
+        }
     }
     {
         let sdk = Http::plain(&built.sdk, &["sessions"]).await?;

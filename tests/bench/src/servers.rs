@@ -116,6 +116,16 @@ impl Http {
         Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 
+    /// The time its threads have had on a core, in seconds, by ticks of a hundredth.
+    pub fn cpu_seconds(&self) -> Result<f64> {
+        let pid = self.child.id().context("the server has ended")?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name, in parentheses, may have spaces.
+        let (_, rest) = stat.rsplit_once(')').context("not a stat")?;
+        let ticks: Vec<f64> = rest.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+        Ok(ticks.iter().sum::<f64>() / 100.0)
+    }
+
     pub async fn connections(&self, era: Era, count: usize, tool: &str, arguments: &Value) -> Result<Vec<Connection>> {
         let mut sessions = match era {
             Era::Modern => Vec::new(),

@@ -58,7 +58,7 @@ async fn without_the_key_every_call_is_the_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_anything_but_an_answer_of_its_own_an_instance_is_not_used_again() {
     let folder = Folder::new();
-    config(&folder, "[plugins.hostile.limits]\ntimeout_ms = 500\noutput_kib = 64\nmemory_mib = 16\n");
+    config(&folder, "[plugins.hostile.limits]\ntimeout_ms = 1500\noutput_kib = 64\nmemory_mib = 16\n");
     let mut pipe = pipe(&folder).await;
     for (tool, arguments) in [
         ("trap", json!({})),
@@ -79,7 +79,9 @@ async fn after_anything_but_an_answer_of_its_own_an_instance_is_not_used_again()
         pipe.call("trap", json!({})).await;
     }
     assert_eq!(remember(&mut pipe, json!({})).await, "1");
-    let sleeping = pipe.begin("tools/call", json!({ "name": "sleep", "arguments": { "ms": 60_000 } })).await;
+    let arguments = json!({ "name": "remember", "arguments": { "ms": 60_000 } });
+    let sleeping = pipe.begin("tools/call", arguments).await;
+    pipe.notification("notifications/message").await;
     pipe.cancel(&sleeping).await;
     // The cancelled call had the warm instance.
     assert_eq!(remember(&mut pipe, json!({})).await, "1", "after a cancelled call");

@@ -38,6 +38,9 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
                 ))?;
                 print(&format!("  sha256 {}", served.plugin.code().digest_hex()))?;
                 print(&format!("  granted: {}", granted(&served.config)))?;
+                if served.config.reuse {
+                    print("  instances: reused, by calls of the same client that may touch the same")?;
+                }
                 let ungranted = ungranted(&served.config, served.plugin.code().imports());
                 if !ungranted.is_empty() {
                     print(&format!("  could use, not granted: {}", ungranted.join(", ")))?;

@@ -1,16 +1,41 @@
-//! Every default there is.
+//! Every default there is. What bounds work at once is sized for the machine: cores decide how much of it is of use.
+
+use std::thread::available_parallelism;
+
+/// Bounds that depend on the number of cores, as the process may use them.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sized {
+    pub total_concurrency: usize,
+    pub concurrency: usize,
+    pub in_flight: usize,
+}
+
+impl Sized {
+    pub fn for_this_machine() -> Self {
+        Self::for_cores(available_parallelism().map_or(1, usize::from))
+    }
+
+    fn for_cores(cores: usize) -> Self {
+        Self {
+            total_concurrency: (16 * cores).clamp(64, 1024),
+            concurrency: (4 * cores).clamp(16, 256),
+            in_flight: (64 * cores).clamp(256, 4096),
+        }
+    }
+}
+
+/// What all calls together may hold, if so many run at once.
+pub fn total_memory_mib(total_concurrency: usize) -> usize {
+    (32 * total_concurrency).max(2048)
+}
 
 pub const LISTEN: &str = "127.0.0.1:7300";
 pub const SESSIONS: usize = 1024;
 pub const LISTENS: usize = 1024;
-pub const IN_FLIGHT: usize = 256;
 
-pub const TOTAL_CONCURRENCY: usize = 64;
-pub const TOTAL_MEMORY_MIB: usize = 2048;
 pub const MESSAGE_KIB: usize = 8192;
 pub const PAGE_ITEMS: usize = 1000;
 
-pub const CONCURRENCY: usize = 16;
 pub const MEMORY_MIB: usize = 64;
 pub const TIMEOUT_MS: u64 = 30_000;
 pub const OUTPUT_KIB: usize = 4096;
@@ -18,3 +43,22 @@ pub const OUTPUT_KIB: usize = 4096;
 pub const TOTAL_TASKS: usize = 1024;
 pub const TASK_TIMEOUT_MS: u64 = 600_000;
 pub const TASK_TTL_MS: u64 = 600_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_grow_with_the_machine_within_limits() {
+        for (cores, total_concurrency, concurrency, in_flight, memory) in [
+            (1, 64, 16, 256, 2048),
+            (2, 64, 16, 256, 2048),
+            (4, 64, 16, 256, 2048),
+            (16, 256, 64, 1024, 8192),
+            (512, 1024, 256, 4096, 32_768),
+        ] {
+            assert_eq!(Sized::for_cores(cores), Sized { total_concurrency, concurrency, in_flight }, "{cores} cores");
+            assert_eq!(total_memory_mib(total_concurrency), memory);
+        }
+    }
+}

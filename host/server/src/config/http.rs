@@ -77,7 +77,7 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
         allowed_origins: raw.allowed_origins,
         sessions: within_bounds("sessions", raw.sessions, defaults::SESSIONS, 1_000_000)?,
         listens: within_bounds("listens", raw.listens, defaults::LISTENS, 1_000_000)?,
-        in_flight: within_bounds("in_flight", raw.in_flight, defaults::IN_FLIGHT, 100_000)?,
+        in_flight: within_bounds("in_flight", raw.in_flight, defaults::Sized::for_this_machine().in_flight, 100_000)?,
         poll_after: match raw.poll_after_ms {
             None | Some(0) => None,
             after => Some(duration_ms("poll_after_ms", after, Duration::ZERO)?),

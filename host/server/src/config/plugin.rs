@@ -69,7 +69,7 @@ impl DefaultLimits {
         };
         Self {
             call: Limits {
-                concurrency: defaults::CONCURRENCY,
+                concurrency: defaults::Sized::for_this_machine().concurrency,
                 memory_bytes: defaults::MEMORY_MIB << 20,
                 timeout: Duration::from_millis(defaults::TIMEOUT_MS),
                 output_bytes: defaults::OUTPUT_KIB << 10,

@@ -82,6 +82,12 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     if let Some([id, _]) = ids.array_windows().find(|[one, other]| one == other) {
         bail!("two plugins have the id `{id}`; the id of a plugin on the command line is its file name without .wasm");
     }
+    let total_concurrency = within_bounds(
+        "total_concurrency",
+        raw.limits.total_concurrency,
+        defaults::Sized::for_this_machine().total_concurrency,
+        4096,
+    )?;
     let within =
         raw.roots.within.as_ref().map(|paths| paths.iter().map(|path| absolute(path)).collect()).transpose()?;
     Ok(Config {
@@ -93,13 +99,12 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
             within,
             fixed: command_line.roots.iter().map(std::path::absolute).collect::<std::io::Result<_>>()?,
         },
-        total_concurrency: within_bounds(
-            "total_concurrency",
-            raw.limits.total_concurrency,
-            defaults::TOTAL_CONCURRENCY,
-            4096,
+        total_concurrency,
+        total_memory_bytes: mib(
+            "total_memory_mib",
+            raw.limits.total_memory_mib,
+            defaults::total_memory_mib(total_concurrency),
         )?,
-        total_memory_bytes: mib("total_memory_mib", raw.limits.total_memory_mib, defaults::TOTAL_MEMORY_MIB)?,
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
         page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,

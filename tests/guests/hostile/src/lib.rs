@@ -208,6 +208,10 @@ impl Tools for Hostile {
                     kept.files.extend(std::fs::File::open(text("path")));
                 }
                 println!("call {}", kept.calls);
+                if number("ms") > 0 {
+                    host::log(Level::Error, "began", None);
+                    std::thread::sleep(std::time::Duration::from_millis(number("ms")));
+                }
                 if args.get("fail").is_some() {
                     return Err(Failure { message: "as told".into(), code: None, data: None });
                 }
