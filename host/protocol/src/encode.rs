@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     Object,
     capability::server_capabilities,
+    escape::write_string,
     message::Id,
     meta::{SERVER_INFO, SUBSCRIPTION_ID},
     model::{
@@ -228,8 +229,7 @@ impl Encoder {
         let start = r#"{"content":[{"type":"text","text":"#;
         let mut json = Vec::with_capacity(start.len() + text.len() + text.len() / 8 + self.ending.len() + 8);
         json.extend_from_slice(start.as_bytes());
-        // Neither writing to memory nor text can fail.
-        serde_json::to_writer(&mut json, text).ok();
+        write_string(&mut json, text);
         json.extend_from_slice(b"}]");
         json.extend_from_slice(self.ending.as_bytes());
         String::from_utf8(json).unwrap_or_default()

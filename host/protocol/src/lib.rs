@@ -8,6 +8,7 @@
 pub mod capability;
 pub mod encode;
 pub mod error;
+mod escape;
 pub mod header;
 pub mod level;
 pub mod message;

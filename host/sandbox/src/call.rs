@@ -41,7 +41,8 @@ pub enum Operation {
     List,
     CallTool {
         name: String,
-        args: String,
+        /// JSON. Shared, because a tool that asks is called again.
+        args: Arc<String>,
         context: Context,
     },
     ReadResource {

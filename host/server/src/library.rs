@@ -4,7 +4,7 @@
 //! serving. Calls under way hold what they started with, so a replacement never disturbs them.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
@@ -162,11 +162,12 @@ impl Library {
             .filter(|(id, path)| !id.starts_with('.') && FileId::at(path).is_none_or(|id| !configured.contains(&id)))
             .collect();
         dropped.sort();
+        let taken: HashSet<String> = wanted.iter().map(|plugin| plugin.id.clone()).collect();
         self.scopes.trust(dropped.iter().map(|(_, path)| path.clone()).collect());
         for (id, path) in dropped {
             let problem = match config::check_id(&id) {
                 Err(error) => Some(error.to_string()),
-                Ok(()) if wanted.iter().any(|plugin| plugin.id == id) => {
+                Ok(()) if taken.contains(&id) => {
                     Some(format!("a configured plugin has the id `{id}` already; rename the file"))
                 }
                 Ok(()) => None,
@@ -180,8 +181,9 @@ impl Library {
     }
 
     fn remove_unwanted(&mut self, wanted: &[Arc<PluginConfig>]) -> bool {
-        let gone: Vec<String> =
-            self.served.keys().filter(|id| wanted.iter().all(|plugin| plugin.id != **id)).cloned().collect();
+        let ids: HashSet<&str> = wanted.iter().map(|plugin| plugin.id.as_str()).collect();
+        let paths: HashSet<&Path> = wanted.iter().map(|plugin| plugin.path.as_path()).collect();
+        let gone: Vec<String> = self.served.keys().filter(|id| !ids.contains(id.as_str())).cloned().collect();
         for id in &gone {
             if let Some(served) = self.take_out(id) {
                 served.revoked.cancel();
@@ -191,9 +193,9 @@ impl Library {
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         // Reported under a path or a key of the config, rather than under the id of a plugin.
         let other = |id: &str| id == "plugin_dir" || (id.contains('/') && Path::new(id).exists());
-        status.retain(|id, _| other(id) || wanted.iter().any(|plugin| plugin.id == *id));
+        status.retain(|id, _| other(id) || ids.contains(id.as_str()));
         drop(status);
-        self.loader.forget_all_but(|path| wanted.iter().any(|plugin| plugin.path == path));
+        self.loader.forget_all_but(|path| paths.contains(path));
         !gone.is_empty()
     }
 

@@ -81,7 +81,11 @@ fn config(text: &str) -> Config {
 
 fn call(bytes: usize) -> Operation {
     let context = Context { answers: Vec::new(), state: None, abilities: Abilities::empty(), more: "{}".into() };
-    Operation::CallTool { name: "echo".into(), args: format!(r#"{{"message":"{}"}}"#, "x".repeat(bytes)), context }
+    Operation::CallTool {
+        name: "echo".into(),
+        args: format!(r#"{{"message":"{}"}}"#, "x".repeat(bytes)).into(),
+        context,
+    }
 }
 
 #[divan::bench(args = [32, 65_536])]

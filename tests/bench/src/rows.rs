@@ -160,7 +160,9 @@ async fn lists(built: &Built, effort: &Effort, report: &mut Report) -> Result<()
     }
     let first = ours.first_mut().context("no connection")?;
     let (_, list) = first.exchange().await?;
-    let file = site.folder.path().join("list.json");
+    // Not beside the config: wharf looks whenever something changes there.
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("list.json");
     fs::write(&file, &list)?;
     let bare = Http::plain(&built.bare, &[file.to_str().context("the folder is not UTF-8")?]).await?;
     let mut theirs = Vec::new();

@@ -89,7 +89,7 @@ pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcE
         Err(failed) => return Answered::failed(ctx, failed).map(Answered::into_json),
     };
     // The plugin gets them as the client wrote them, which is what was checked: no name stands twice.
-    let text = written.map_or("{}", RawValue::get).to_owned();
+    let text = Arc::new(written.map_or("{}", RawValue::get).to_owned());
     let call = Call { catalog: Arc::clone(&catalog), name, arguments, text, prepared };
     match mode {
         Mode::AtOnce => call.run(ctx).await.map(Answered::into_json),
@@ -138,7 +138,7 @@ struct Call {
     catalog: Arc<Catalog>,
     name: String,
     arguments: Value,
-    text: String,
+    text: Arc<String>,
     prepared: Prepared,
 }
 
@@ -148,7 +148,8 @@ impl Call {
             return Err(ctx.server.incident("a tool left its catalog"));
         };
         let request = Request { method: METHOD, name: &self.name, arguments: &self.arguments, served };
-        let operation = |context| Operation::CallTool { name: tool.own_name.clone(), args: self.text.clone(), context };
+        let operation =
+            |context| Operation::CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
         match request.run(ctx, self.prepared, operation).await {
             Ok(Outcome::Tool(outcome)) => told(ctx, served, tool, outcome).await,
             Ok(_) => Err(ctx.server.incident("a tool call had another outcome")),
