@@ -36,7 +36,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<bool> {
-    let mut effort = Effort { round: Duration::from_millis(700), rounds: 5, brief: false, rival: None };
+    let mut effort = Effort { round: Duration::from_millis(700), rounds: 9, brief: false, rival: None };
     let mut out: Option<PathBuf> = None;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
