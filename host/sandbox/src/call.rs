@@ -192,6 +192,10 @@ impl Plugin {
                 instance
             }
             None => {
+                // What is only kept makes room for what runs.
+                if !total_memory.has(self.0.spec.limits.memory_bytes) {
+                    warm.clear();
+                }
                 let state = State::new(scope, &self.0.spec, total_memory.clone(), handles.take(), call);
                 Instance::start(&self, state).await?
             }

@@ -1,4 +1,4 @@
-//! Runs wharf plugins: compiles components, and makes each call in one store, under one scope and one deadline.
+//! Runs wharf plugins: compiles components, and makes each call in one instance, under one scope and one deadline.
 //!
 //! This crate knows tools, resources, prompts and completions as the plugin contract defines them; it knows nothing of
 //! JSON-RPC or files on disk other than its own cache. What a call may touch arrives as a [`Scope`]; what it

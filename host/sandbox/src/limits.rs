@@ -25,6 +25,11 @@ impl TotalMemory {
         Self { used: Arc::default(), limit }
     }
 
+    /// Whether so much is left, as things stand.
+    pub(crate) fn has(&self, bytes: usize) -> bool {
+        self.limit.saturating_sub(self.used.load(Ordering::Relaxed)) >= bytes
+    }
+
     fn take(&self, bytes: usize) -> bool {
         let within = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok()
@@ -142,6 +147,7 @@ mod tests {
         assert!(two.memory_growing(0, 95, None).unwrap());
         two.memory_grow_failed(wasmtime::Error::msg("no")).unwrap();
         assert!(two.table_growing(0, 6, None).unwrap());
+        assert_eq!((total.has(54), total.has(55)), (true, false));
         drop(two);
         assert_eq!(total.used.load(Ordering::Relaxed), 0);
     }

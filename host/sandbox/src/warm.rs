@@ -96,6 +96,12 @@ impl<T> Warm<T> {
         drop(gone);
     }
 
+    /// Drops everything: running calls need the memory.
+    pub(crate) fn clear(&self) {
+        let gone = std::mem::take(&mut *self.lock());
+        drop(gone);
+    }
+
     /// Drops what is kept of a plugin.
     pub(crate) fn forget(&self, plugin: u64) {
         let mut kept = self.lock();
@@ -167,5 +173,8 @@ mod tests {
         patient.put(key(2, "a", "x"), 10, 2);
         patient.forget(1);
         assert_eq!((patient.take(&key(1, "a", "x")), patient.take(&key(2, "a", "x"))), (None, Some(2)));
+        patient.put(key(2, "a", "x"), 10, 2);
+        patient.clear();
+        assert_eq!(patient.take(&key(2, "a", "x")), None);
     }
 }

@@ -6,7 +6,7 @@
 //! 2. `era` gives the request its `context`: revision, capabilities, who asks, where messages about it go;
 //! 3. `router` names every method; `call` runs those that need a plugin;
 //! 4. `catalog` says which plugin; `scope` and `grants` say what it may touch;
-//! 5. the sandbox crate makes one store, runs one operation, drops everything;
+//! 5. the sandbox crate runs one operation in one instance, made for it or kept for its client;
 //! 6. `bridge` turns the outcome into MCP, the context's encoder writes it for the revision, `answer` makes it a response.
 //!
 //! A call that goes on in the background takes the same way; `tasks` keeps what becomes of it. Beside that, `watcher` notices files and `library` turns them into the next catalog; `hub` tells clients.

@@ -160,6 +160,7 @@ async fn lists(built: &Built, effort: &Effort, report: &mut Report) -> Result<()
     }
     let first = ours.first_mut().context("no connection")?;
     let (_, list) = first.exchange().await?;
+    wharf.settled().await?;
     // Not beside the config: wharf looks whenever something changes there.
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("list.json");
@@ -233,6 +234,10 @@ pub async fn axes(built: &Built, effort: &Effort, report: &mut Report) -> Result
             let tool = format!("p{}_echo", number * 61 % count);
             connections.extend(wharf.connections(Era::Modern, 1, &tool, &message(32)).await?);
         }
+        if let Some(first) = connections.first_mut() {
+            first.exchange().await?;
+        }
+        wharf.settled().await?;
         point(effort, report, ("plugins", count.to_string()), &mut connections, 32).await?;
     }
     languages(built, effort, report).await

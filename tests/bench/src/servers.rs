@@ -126,6 +126,20 @@ impl Http {
         Ok(ticks.iter().sum::<f64>() / 100.0)
     }
 
+    /// Waits until it does nothing by itself any more, such as looking through a thousand plugins a second time.
+    pub async fn settled(&self) -> Result<()> {
+        let mut before = self.cpu_seconds()?;
+        for _ in 0..50 {
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            let now = self.cpu_seconds()?;
+            if now - before < 0.015 {
+                return Ok(());
+            }
+            before = now;
+        }
+        anyhow::bail!("the server is busy without being asked for anything")
+    }
+
     pub async fn connections(&self, era: Era, count: usize, tool: &str, arguments: &Value) -> Result<Vec<Connection>> {
         let mut sessions = match era {
             Era::Modern => Vec::new(),

@@ -167,3 +167,17 @@ async fn calls_at_once_have_an_instance_each() {
     }
     assert!(counts.contains(&2), "{counts:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_only_kept_makes_room_for_what_runs() {
+    let folder = Folder::new();
+    config(&folder, "[plugins.hostile.limits]\nmemory_mib = 16\n[limits]\ntotal_memory_mib = 18\n");
+    let server = Server::start(&folder, &[]).await;
+    let mut keeps = server.legacy("2025-11-25", json!({})).await;
+    let mut needs = server.legacy("2025-11-25", json!({})).await;
+    assert_eq!(count(&keeps.call("remember", json!({ "bytes": 3 << 20 })).await), "1");
+    assert_eq!(count(&keeps.call("remember", json!({})).await), "2");
+    let result = needs.call("allocate", json!({ "mib": 13 })).await;
+    assert_eq!(text(&result), "holds 13 MiB");
+    assert_eq!(count(&keeps.call("remember", json!({})).await), "1");
+}
