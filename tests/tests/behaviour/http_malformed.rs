@@ -43,6 +43,8 @@ async fn five_thousand_malformed_requests_change_nothing() {
     let folder = Folder::new();
     folder.plugin("hello");
     let server = Arc::new(Server::start(&folder, &["plugins/hello.wasm"]).await);
+    // Until it is loaded, `/healthz` rightly answers 503.
+    server.modern("tools/list", json!({}), json!({})).await.unwrap();
     let session = server.legacy("2025-11-25", json!({})).await.id;
     let seeds = seeds(&server, &session);
     let mut random = Random::new(47);
