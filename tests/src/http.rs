@@ -27,6 +27,13 @@ impl Server {
         Self::start_with(folder, arguments, &[]).await
     }
 
+    /// The same, once everything is loaded: lists wait for that.
+    pub async fn loaded(folder: &Folder) -> Self {
+        let server = Self::start(folder, &[]).await;
+        server.modern("tools/list", json!({}), json!({})).await.unwrap();
+        server
+    }
+
     pub async fn start_with(folder: &Folder, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let arguments: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"].iter().chain(arguments).copied().collect();
         let mut child = folder.command(&arguments, environment).spawn().unwrap();

@@ -64,6 +64,15 @@ pub fn given(id: &str, described: &Value, more: &str) -> String {
     )
 }
 
+/// A pipe to a wharf that serves the plugins `hello` and `echo`.
+pub fn hello_and_echo() -> (Folder, Pipe) {
+    let folder = Folder::new();
+    folder.plugin("hello");
+    folder.plugin("echo");
+    let pipe = Pipe::start(&folder, &["run", "plugins/hello.wasm", "plugins/echo.wasm"]);
+    (folder, pipe)
+}
+
 /// Drives futures side by side until all are done; their outputs in order.
 pub async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();

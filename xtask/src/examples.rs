@@ -4,13 +4,13 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{prepare, run, run_in, say};
+use crate::{run, run_in, say};
 
 /// The version the Python example names.
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 
-pub fn check(root: &Path) -> Result<()> {
-    prepare()?;
+/// With the `wharf` that stands at `target/ci`.
+pub fn build_and_call(root: &Path) -> Result<()> {
     let javascript = root.join("examples/javascript");
     npm(&javascript, &["install", "--no-audit", "--no-fund"]).context("the JavaScript example needs npm")?;
     npm(&javascript, &["run", "--silent", "build"])?;

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         "guests" => guests(),
         "demo" => demo(rest),
         "test" => test(),
-        "examples" => examples::check(&root()),
+        "examples" => prepare().and_then(|()| examples::build_and_call(&root())),
         "conformance" => conformance::check(&root()),
         "bench" => bench(rest),
         "tidy" => tidy::check(&root()),
@@ -153,13 +153,13 @@ fn bench(rest: &[String]) -> Result<()> {
         guests()?;
         return cargo(&["bench", "--locked", "--profile", "ci", "--bench", "micro"]);
     }
+    prepare()?;
     if !rest.iter().any(|argument| argument == "--brief") {
         // Measured where they can be had.
-        if let Err(error) = examples::check(&root()) {
+        if let Err(error) = examples::build_and_call(&root()) {
             say(&format!("no plugins in other languages: {error:#}"));
         }
     }
-    prepare()?;
     run(Command::new(root().join("target/ci/bench")).args(rest))
 }
 
@@ -167,7 +167,7 @@ fn bench(rest: &[String]) -> Result<()> {
 /// for one package alone, cargo would choose other features of shared dependencies and compile wasmtime twice.
 fn prepare() -> Result<()> {
     guests()?;
-    say("building wharf (about five minutes the first time, on two cores)");
+    say("building wharf (5 to 12 minutes the first time, on two cores)");
     cargo(&["build", "--locked", "--profile", "ci"])
 }
 

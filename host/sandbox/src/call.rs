@@ -123,7 +123,7 @@ pub struct Call {
     pub events: Arc<dyn Events>,
     /// How long it may take, if not as long as the plugin's limit says.
     pub timeout: Option<Duration>,
-    /// Whose instance it may use again, if the plugin's are kept warm. None: it gets a fresh one.
+    /// For whom the instance is kept, and who may have left one. None: it gets a fresh one, which is dropped.
     pub client: Option<Arc<str>>,
 }
 
@@ -137,7 +137,6 @@ impl Plugin {
         let started = Instant::now();
         let (traces, overran) = (Traces::default(), Arc::new(AtomicBool::new(false)));
         let state = CallState::new(events, traces.clone(), Arc::clone(&overran));
-        let client = client.filter(|_| self.0.spec.reuse);
         let sandbox = &self.0.code.0.sandbox;
         let run = sandbox.runtime.run(self.clone().run(operation, scope, state, client), &self.0.turns, overran);
         let result = match tokio::time::timeout(timeout, run).await {

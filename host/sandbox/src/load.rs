@@ -85,8 +85,6 @@ pub struct PluginSpec {
     pub limits: Limits,
     /// The plugin's own table from the operator's file, as JSON.
     pub config: Arc<str>,
-    /// Whether instances are kept warm for the client that used them.
-    pub reuse: bool,
 }
 
 /// Code under an id, with its limits and its config.

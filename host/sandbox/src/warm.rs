@@ -55,21 +55,13 @@ impl<T> Warm<T> {
     /// was taken away is not kept for later.
     pub(crate) fn take(&self, key: &Key) -> Option<T> {
         let mut kept = self.lock();
-        let (mut found, mut outdated) = (None, false);
-        for (at, one) in kept.iter().enumerate().rev() {
-            if one.key.plugin == key.plugin && one.key.client == key.client {
-                match one.key.reach == key.reach {
-                    true => found = found.or(Some(at)),
-                    false => outdated = true,
-                }
-            }
-        }
-        let found = found.and_then(|at| kept.remove(at)).map(|one| one.instance);
-        let same = |one: &Kept<T>| one.key.plugin == key.plugin && one.key.client == key.client;
-        let gone = if outdated { split(&mut kept, |one| same(one) && one.key.reach != key.reach) } else { Vec::new() };
+        let found = kept.iter().rposition(|one| one.key == *key).and_then(|at| kept.remove(at));
+        let Key { plugin, client, reach } = key;
+        let gone =
+            split(&mut kept, |Kept { key: of, .. }| of.plugin == *plugin && of.client == *client && of.reach != *reach);
         drop(kept);
         drop(gone);
-        found
+        found.map(|one| one.instance)
     }
 
     /// Keeps an instance that holds so much memory, in the place of older ones if need be.
@@ -111,9 +103,12 @@ impl<T> Warm<T> {
     }
 }
 
-/// Takes out what fits, in order.
-fn split<T>(kept: &mut VecDeque<Kept<T>>, mut fits: impl FnMut(&Kept<T>) -> bool) -> Vec<Kept<T>> {
-    let (gone, stays): (Vec<_>, Vec<_>) = std::mem::take(kept).into_iter().partition(|one| fits(one));
+/// Takes out what fits, in order. Mostly nothing does.
+fn split<T>(kept: &mut VecDeque<Kept<T>>, fits: impl Fn(&Kept<T>) -> bool) -> Vec<Kept<T>> {
+    if !kept.iter().any(&fits) {
+        return Vec::new();
+    }
+    let (gone, stays): (Vec<_>, Vec<_>) = std::mem::take(kept).into_iter().partition(fits);
     *kept = stays.into();
     gone
 }

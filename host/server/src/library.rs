@@ -429,12 +429,7 @@ impl Library {
 }
 
 fn spec(config: &PluginConfig) -> PluginSpec {
-    PluginSpec {
-        id: config.id.clone(),
-        limits: config.limits.clone(),
-        config: Arc::clone(&config.config),
-        reuse: config.reuse,
-    }
+    PluginSpec { id: config.id.clone(), limits: config.limits.clone(), config: Arc::clone(&config.config) }
 }
 
 /// Whether something that was granted no longer is.

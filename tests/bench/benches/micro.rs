@@ -48,13 +48,13 @@ struct Echo {
 }
 
 impl Echo {
-    fn new(reuse: bool) -> Self {
+    fn new() -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/echo.wasm");
         let component = std::fs::read(path).expect("`cargo xtask guests` builds the plugin");
         let sandbox = SandboxConfig { total_concurrency: 64, total_memory_bytes: 2 << 30, cache_dir: None };
         let code = Sandbox::new(sandbox).expect("a sandbox").compile(&component).expect("a plugin");
         let limits = self::config("").limits.call;
-        let spec = PluginSpec { id: "echo".into(), limits, config: "{}".into(), reuse };
+        let spec = PluginSpec { id: "echo".into(), limits, config: "{}".into() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { runtime, plugin: Plugin::new(code, spec) }
     }
@@ -102,14 +102,14 @@ fn encode(bencher: Bencher, bytes: usize) {
 
 #[divan::bench]
 fn check_arguments(bencher: Bencher) {
-    let echo = Echo::new(false);
+    let echo = Echo::new();
     let schema = Schema::compile(&echo.listing().tools[0].input_schema, true).expect("a schema");
     let arguments = serde_json::json!({ "message": "x".repeat(32) });
     bencher.bench(|| schema.check(black_box(&arguments)));
 }
 
 fn catalog(plugins: usize) -> Catalog {
-    let echo = Echo::new(false);
+    let echo = Echo::new();
     let listing = echo.listing();
     let served = (0..plugins).map(|number| {
         let config = config("").dropped_in(&format!("p{number}"), "echo.wasm".into());
@@ -164,18 +164,18 @@ fn scope(bencher: Bencher, directories: usize) {
 /// A fresh instance that says what it offers: what isolation costs, and almost nothing else.
 #[divan::bench]
 fn instantiate(bencher: Bencher) {
-    let echo = Echo::new(false);
+    let echo = Echo::new();
     bencher.bench(|| echo.run(Operation::List, None));
 }
 
 #[divan::bench(args = [32, 65_536])]
 fn call_fresh(bencher: Bencher, bytes: usize) {
-    let echo = Echo::new(false);
+    let echo = Echo::new();
     bencher.with_inputs(|| call(bytes)).bench_values(|operation| echo.run(operation, None));
 }
 
 #[divan::bench(args = [32, 65_536])]
 fn call_reused(bencher: Bencher, bytes: usize) {
-    let (echo, client) = (Echo::new(true), Arc::from("bench"));
+    let (echo, client) = (Echo::new(), Arc::from("bench"));
     bencher.with_inputs(|| call(bytes)).bench_values(|operation| echo.run(operation, Some(Arc::clone(&client))));
 }

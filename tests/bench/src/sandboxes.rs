@@ -110,7 +110,7 @@ fn sandboxed(component: &[u8]) -> Result<Once> {
     let code = sandbox.compile(component)?;
     let limits =
         Limits { concurrency: 16, memory_bytes: 64 << 20, timeout: Duration::from_secs(30), output_bytes: 4 << 20 };
-    let plugin = Plugin::new(code, PluginSpec { id: "echo".into(), limits, config: "{}".into(), reuse: false });
+    let plugin = Plugin::new(code, PluginSpec { id: "echo".into(), limits, config: "{}".into() });
     Ok(Arc::new(move || {
         let plugin = plugin.clone();
         Box::pin(async move {

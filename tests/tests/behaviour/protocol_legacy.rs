@@ -1,19 +1,11 @@
 //! The legacy era on a pipe: handshake, lists, calls and mistakes, in all four revisions.
 
-use e2e::{Folder, LEGACY, Pipe, is_error, json, names, text};
-
-fn started() -> (Folder, Pipe) {
-    let folder = Folder::new();
-    folder.plugin("hello");
-    folder.plugin("echo");
-    let pipe = Pipe::start(&folder, &["run", "plugins/hello.wasm", "plugins/echo.wasm"]);
-    (folder, pipe)
-}
+use e2e::{Folder, LEGACY, Pipe, hello_and_echo, is_error, json, names, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_revision_is_served_from_handshake_to_exit() {
     for revision in LEGACY {
-        let (_folder, mut pipe) = started();
+        let (_folder, mut pipe) = hello_and_echo();
         let initialized = pipe.legacy(revision, json!({})).await;
         assert_eq!(initialized["protocolVersion"], revision);
         assert_eq!(initialized["serverInfo"]["name"], "wharf");
@@ -49,7 +41,7 @@ async fn each_revision_is_served_from_handshake_to_exit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revision_that_is_not_legacy_becomes_the_newest_legacy_one() {
     for offered in ["2026-07-28", "2031-01-01", "2024-10-07", "1", "", "v999.0.0"] {
-        let (_folder, mut pipe) = started();
+        let (_folder, mut pipe) = hello_and_echo();
         let initialized = pipe.legacy(offered, json!({})).await;
         assert_eq!(initialized["protocolVersion"], "2025-11-25", "offered {offered:?}");
         assert_eq!(names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools").len(), 2);
@@ -59,7 +51,7 @@ async fn a_revision_that_is_not_legacy_becomes_the_newest_legacy_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn mistakes_have_the_codes_of_their_revision() {
     for revision in LEGACY {
-        let (_folder, mut pipe) = started();
+        let (_folder, mut pipe) = hello_and_echo();
         pipe.legacy(revision, json!({})).await;
         for (method, params, code) in [
             ("no/such", json!({}), -32601),
@@ -106,7 +98,7 @@ async fn mistakes_have_the_codes_of_their_revision() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_arguments_are_a_result_that_helps_the_model() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     pipe.legacy("2025-11-25", json!({})).await;
     for (arguments, named) in [
         (json!({}), "name"),
@@ -130,7 +122,7 @@ async fn wrong_arguments_are_a_result_that_helps_the_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn texts_come_back_as_they_went() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     pipe.legacy("2025-06-18", json!({})).await;
     for message in [
         "",
@@ -147,7 +139,7 @@ async fn texts_come_back_as_they_went() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_are_echoed_with_their_type() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     pipe.legacy("2025-11-25", json!({})).await;
     let ids = [
         json!(0),
@@ -181,7 +173,7 @@ async fn ids_are_echoed_with_their_type() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn before_the_handshake_only_ping_is_answered_with_a_result() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     assert_eq!(pipe.request("ping", json!({})).await.unwrap(), json!({}));
     for (method, params, codes) in [
         ("tools/list", json!({}), [-32600, -32602]),
@@ -208,7 +200,7 @@ async fn before_the_handshake_only_ping_is_answered_with_a_result() {
 /// LIFE-07: a client may forget `notifications/initialized`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_initialized_is_tolerated() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     let params =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
     pipe.request("initialize", params).await.unwrap();

@@ -3,21 +3,13 @@
 use std::time::Duration;
 
 use e2e::{
-    CAPABILITIES_KEY, Folder, MODERN, Pipe, SERVER_INFO_KEY, SUBSCRIPTION_KEY, VERSION_KEY, Value, is_error, json,
-    names, text,
+    CAPABILITIES_KEY, Folder, MODERN, Pipe, SERVER_INFO_KEY, SUBSCRIPTION_KEY, VERSION_KEY, Value, hello_and_echo,
+    is_error, json, names, text,
 };
-
-fn started() -> (Folder, Pipe) {
-    let folder = Folder::new();
-    folder.plugin("hello");
-    folder.plugin("echo");
-    let pipe = Pipe::start(&folder, &["run", "plugins/hello.wasm", "plugins/echo.wasm"]);
-    (folder, pipe)
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn discover_list_and_call_need_no_handshake() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     let discovered = pipe.modern("server/discover", json!({}), json!({})).await.unwrap();
     assert_eq!(discovered["supportedVersions"], json!([MODERN]));
     assert_eq!(discovered["resultType"], "complete");
@@ -50,7 +42,7 @@ async fn discover_list_and_call_need_no_handshake() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_request_says_of_itself_is_checked() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     let capable = json!({ CAPABILITIES_KEY: {} });
     for (meta, code) in [
         (json!({ VERSION_KEY: MODERN }), -32602),
@@ -87,7 +79,7 @@ async fn what_a_request_says_of_itself_is_checked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mistakes_have_modern_codes() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     for (method, params, code) in [
         ("ping", json!({}), -32601),
         ("initialize", json!({ "protocolVersion": MODERN, "capabilities": {}, "clientInfo": {} }), -32601),
@@ -126,7 +118,7 @@ async fn mistakes_have_modern_codes() {
 /// Acceptance vector 21, and the rest of the table for pipes: the era is decided by each message alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn both_eras_share_a_pipe() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     pipe.modern("server/discover", json!({}), json!({})).await.unwrap();
     pipe.legacy("2025-06-18", json!({})).await;
     assert!(pipe.modern("tools/list", json!({}), json!({})).await.unwrap()["resultType"].is_string());
@@ -156,7 +148,7 @@ async fn both_eras_share_a_pipe() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_under_way_is_refused_in_both_eras_and_free_again_afterwards() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     pipe.legacy("2025-11-25", json!({})).await;
     let listen = json!({ "notifications": { "toolsListChanged": true } });
     let listen = e2e::modern_params(listen, json!({}));
@@ -189,7 +181,7 @@ async fn an_id_under_way_is_refused_in_both_eras_and_free_again_afterwards() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_is_acknowledged_and_ends_by_cancellation_in_silence() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     for id in [json!(31), json!("31"), json!("")] {
         let filter = json!({
             "toolsListChanged": true, "promptsListChanged": false, "resourceSubscriptions": ["note:///a"], "unknown": true,
@@ -217,7 +209,7 @@ async fn a_subscription_is_acknowledged_and_ends_by_cancellation_in_silence() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_that_wharf_ends_has_a_result_and_then_a_cancellation() {
     for terminate in [false, true] {
-        let (_folder, mut pipe) = started();
+        let (_folder, mut pipe) = hello_and_echo();
         let id = pipe
             .begin_modern("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }), json!({}))
             .await;
@@ -239,7 +231,7 @@ async fn a_subscription_that_wharf_ends_has_a_result_and_then_a_cancellation() {
 /// Step 13: parameters fit the method's shape. An array is no object.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_array_does_not_pass_for_an_object() {
-    let (_folder, mut pipe) = started();
+    let (_folder, mut pipe) = hello_and_echo();
     let mut wrong = Vec::new();
     let reference = json!({ "type": "ref/prompt", "name": "none" });
     for (method, params) in [

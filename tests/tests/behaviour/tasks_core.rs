@@ -23,8 +23,7 @@ fn folder(more: &str, limits: &str) -> Folder {
 
 async fn started(more: &str, limits: &str) -> (Folder, Server) {
     let folder = folder(more, limits);
-    let server = Server::start(&folder, &[]).await;
-    server.modern("tools/list", json!({}), json!({})).await.unwrap();
+    let server = Server::loaded(&folder).await;
     (folder, server)
 }
 

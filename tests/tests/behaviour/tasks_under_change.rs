@@ -18,8 +18,7 @@ fn config(folder: &Folder, plugins: &[&str]) {
 async fn started() -> (Folder, Server) {
     let folder = Folder::new();
     config(&folder, &["opt", "pre"]);
-    let server = Server::start(&folder, &[]).await;
-    server.modern("tools/list", json!({}), json!({})).await.unwrap();
+    let server = Server::loaded(&folder).await;
     (folder, server)
 }
 
