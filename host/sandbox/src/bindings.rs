@@ -8,6 +8,7 @@ mod generated {
         imports: {
             "wharf:plugin/host.log": async | trappable,
             "wharf:plugin/host.progress": async | trappable,
+            "wharf:plugin/host.resource-updated": async | trappable,
             default: trappable,
         },
         exports: { default: async },

@@ -19,9 +19,12 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 
-const MAGIC: &[u8; 16] = b"wharf artifact 1";
+use crate::compile::Artifact;
+
+const MAGIC: &[u8; 16] = b"wharf artifact 2";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
-const SUFFIX: &str = ".artifact";
+/// With the number of the form they have, so that two versions of wharf do not take each other's for damaged.
+const SUFFIX: &str = ".2.artifact";
 /// The directory's size above which the oldest artifacts go.
 const MAX_BYTES: u64 = 2 << 30;
 
@@ -71,13 +74,13 @@ impl Cache {
     }
 
     /// The artifact for a component, if there is one and it is whole.
-    pub(crate) fn get(&self, key: &str) -> Option<Vec<u8>> {
+    pub(crate) fn get(&self, key: &str) -> Option<Artifact> {
         let name = format!("{key}{SUFFIX}");
         let mut bytes = Vec::new();
         // No file is followed out of the directory, since it is opened beneath it.
         self.directory.open(&name).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
         match checked(key, &bytes) {
-            Some(body) => Some(body.to_vec()),
+            Some(_) => Artifact::read(bytes.split_off(HEADER_BYTES)),
             None => {
                 tracing::warn!("a cached artifact is damaged; compiling anew");
                 // If it stays, it will be refused again.
@@ -88,7 +91,7 @@ impl Cache {
     }
 
     /// Keeps an artifact. It appears under its name only when it is complete.
-    pub(crate) fn put(&self, key: &str, artifact: &[u8]) {
+    pub(crate) fn put(&self, key: &str, artifact: &Artifact) {
         let temporary = format!("{key}.{}.partial", std::process::id());
         let written = self
             .write(&temporary, key, artifact)
@@ -99,13 +102,15 @@ impl Cache {
         }
     }
 
-    fn write(&self, name: &str, key: &str, artifact: &[u8]) -> std::io::Result<()> {
+    fn write(&self, name: &str, key: &str, artifact: &Artifact) -> std::io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
         let mut file = self.directory.open_with(name, &options)?;
         file.write_all(MAGIC)?;
-        file.write_all(&digest(key, artifact))?;
-        file.write_all(artifact)
+        let head = artifact.head();
+        file.write_all(&digest(key, &[&head, &artifact.code]))?;
+        file.write_all(&head)?;
+        file.write_all(&artifact.code)
     }
 
     /// Removes what a killed process left half written, and the oldest artifacts if there are too many.
@@ -135,14 +140,15 @@ impl Cache {
 }
 
 /// Of the artifact and of what it was made for, so that none can take another's place.
-fn digest(key: &str, artifact: &[u8]) -> [u8; 32] {
-    Sha256::new().chain_update(key).chain_update(artifact).finalize().into()
+fn digest(key: &str, parts: &[&[u8]]) -> [u8; 32] {
+    let keyed = Sha256::new().chain_update(key);
+    parts.iter().fold(keyed, |sha, part| sha.chain_update(part)).finalize().into()
 }
 
 fn checked<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
     let (magic, expected) = header.split_at_checked(MAGIC.len())?;
-    (magic == MAGIC && digest(key, body).as_slice() == expected).then_some(body)
+    (magic == MAGIC && digest(key, &[body]).as_slice() == expected).then_some(body)
 }
 
 /// The name of the artifact that `engine` makes of a component: any other engine's has another.
@@ -180,9 +186,10 @@ mod tests {
     #[test]
     fn one_flipped_bit_is_noticed() {
         let (path, cache) = cache();
-        cache.put("key", b"native code");
-        assert_eq!(cache.get("key").unwrap(), b"native code");
-        let file = path.join("key.artifact");
+        let artifact = || Artifact { digest: [7; 32], instance_bytes: 5, code: b"native code".to_vec() };
+        cache.put("key", &artifact());
+        assert_eq!(cache.get("key").unwrap(), artifact());
+        let file = path.join(format!("key{SUFFIX}"));
         let whole = std::fs::read(&file).unwrap();
         for at in 0..whole.len() {
             let mut bytes = whole.clone();

@@ -22,7 +22,7 @@ use crate::{
         types::{Body, Content, Context, Failure, ResourceContents},
     },
     engine::Sandbox,
-    instance::Instance,
+    instance::{Instance, TRANSFER_SLACK_BYTES},
     limits::Refused,
     load::Plugin,
     runtime::Stopped,
@@ -185,17 +185,23 @@ impl Plugin {
         let _slot = self.slot().await;
         let Sandbox { warm, total_memory, handles, .. } = &*code.sandbox;
         let key = client.zip(scope.reach()).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
-        let mut instance = match key.as_ref().and_then(|key| warm.take(key)) {
+        let part = handles.take();
+        let kept = key.as_ref().and_then(|key| warm.take(key)).filter(|kept| part.covers(kept.handles_limit()));
+        // What crosses from the guest to the host exists twice for a while.
+        let transfer = self.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES);
+        let needed = if kept.is_some() { transfer } else { transfer.saturating_add(self.0.spec.limits.memory_bytes) };
+        // What is only kept makes room for what runs.
+        if total_memory.left() < needed {
+            warm.clear();
+        }
+        let _transfer = total_memory.charge(transfer).map_err(|_| CallError::TotalMemory)?;
+        let mut instance = match kept {
             Some(mut instance) => {
-                instance.renew(|state| state.renew(handles.take(), call));
+                instance.renew(|state| state.renew(part, call));
                 instance
             }
             None => {
-                // What is only kept makes room for what runs.
-                if !total_memory.has(self.0.spec.limits.memory_bytes) {
-                    warm.clear();
-                }
-                let state = State::new(scope, &self.0.spec, total_memory.clone(), handles.take(), call);
+                let state = State::new(scope, &self.0.spec, total_memory, part, call);
                 Instance::start(&self, state).await?
             }
         };

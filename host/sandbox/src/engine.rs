@@ -9,9 +9,10 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 
 use crate::{
     cache::Cache,
+    compile::{CompilerConfig, Compilers},
     handles::Handles,
     instance::Instance,
-    limits::TotalMemory,
+    ledger::Account,
     linker::link,
     runtime::GuestRuntime,
     store::State,
@@ -34,6 +35,8 @@ const TABLE_ELEMENTS: usize = 20_000;
 const SLOT_MEMORY_BYTES: usize = 1 << 32;
 // What a slot keeps between calls instead of returning it to the kernel. Measured: 27 us a call without, 12.7 us with.
 const MEMORY_KEEP_RESIDENT: usize = 2 << 20;
+/// Less than this is all for what runs: it is a handful of sandboxes.
+const LITTLE: usize = 256 << 20;
 const TABLE_KEEP_RESIDENT: usize = 64 << 10;
 
 #[derive(Debug, Clone)]
@@ -44,6 +47,9 @@ pub struct SandboxConfig {
     pub total_memory_bytes: usize,
     /// Where compiled code is kept; none: compile at every start.
     pub cache_dir: Option<PathBuf>,
+    pub compiler: CompilerConfig,
+    /// Pays for compiled code.
+    pub host_memory: Account,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -67,20 +73,28 @@ pub struct Sandbox {
     pub(crate) first_slots: Arc<Semaphore>,
     /// Instances between two calls of a client.
     pub(crate) warm: Arc<Warm<Instance>>,
-    pub(crate) total_memory: TotalMemory,
+    pub(crate) total_memory: Account,
+    /// Pays for compiled code.
+    pub(crate) host_memory: Account,
     pub(crate) handles: Handles,
     pub(crate) runtime: GuestRuntime,
-    /// Compiling takes all cores and hundreds of megabytes, so it is done one at a time.
-    pub(crate) compiling: Semaphore,
+    pub(crate) compilers: Compilers,
 }
 
 impl Sandbox {
     pub fn new(config: SandboxConfig) -> Result<Arc<Self>, EngineError> {
         let failed = |error: wasmtime::Error| EngineError(format!("{error:#}"));
         let slots = config.total_concurrency.max(1);
-        let base = base_config();
+        // Images of initial memories are files in memory, for which a limit on file sizes counts too.
+        let images = getrlimit(Resource::Fsize).current.is_none();
+        let base = base_config(images);
         let mut pooled = base.clone();
-        pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots + FIRST_SLOTS + slots)));
+        let all_slots = slots + FIRST_SLOTS + slots;
+        // What slots keep between calls is memory in use, so what runs gets the rest. Where there is little, they keep less.
+        let kept = MEMORY_KEEP_RESIDENT.saturating_mul(all_slots).min(config.total_memory_bytes / 4);
+        let keep = kept / all_slots;
+        let resting = if config.total_memory_bytes < LITTLE { 0 } else { kept };
+        pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(all_slots, keep)));
         let pooled = match Engine::new(&pooled) {
             Ok(engine) => Some(Floor::new(engine).map_err(failed)?),
             Err(error) => {
@@ -115,10 +129,11 @@ impl Sandbox {
             slots: Arc::new(Semaphore::new(slots)),
             first_slots: Arc::new(Semaphore::new(FIRST_SLOTS)),
             warm,
-            total_memory: TotalMemory::new(config.total_memory_bytes),
+            total_memory: Account::new(config.total_memory_bytes - resting),
+            host_memory: config.host_memory,
             handles: Handles::new(),
             runtime,
-            compiling: Semaphore::new(1),
+            compilers: Compilers::new(config.compiler, images),
         }))
     }
 
@@ -145,16 +160,22 @@ fn tick(engines: &[wasmtime::EngineWeak]) {
     }
 }
 
+/// The engine of a process that only compiles.
+pub(crate) fn compiler(images: bool) -> wasmtime::Result<Engine> {
+    let mut config = base_config(images);
+    config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
+    Engine::new(&config)
+}
+
 /// What both engines must agree on for an artifact to run on either.
-fn base_config() -> Config {
+fn base_config(images: bool) -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true).memory_reservation(SLOT_MEMORY_BYTES as u64);
-    // Images of initial memories are files in memory, for which a limit on file sizes counts too.
-    config.memory_init_cow(getrlimit(Resource::Fsize).current.is_none());
+    config.memory_init_cow(images);
     config
 }
 
-fn pool(slots: usize) -> PoolingAllocationConfig {
+fn pool(slots: usize, keep: usize) -> PoolingAllocationConfig {
     let slots = u32::try_from(slots).unwrap_or(u32::MAX / CORE_INSTANCES_PER_SLOT);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots)
@@ -169,7 +190,7 @@ fn pool(slots: usize) -> PoolingAllocationConfig {
         .table_elements(TABLE_ELEMENTS)
         .max_memory_size(SLOT_MEMORY_BYTES)
         .max_unused_warm_slots(slots)
-        .linear_memory_keep_resident(MEMORY_KEEP_RESIDENT)
+        .linear_memory_keep_resident(keep)
         .table_keep_resident(TABLE_KEEP_RESIDENT)
         .pagemap_scan(Enabled::Auto);
     pool

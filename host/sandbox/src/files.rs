@@ -1,47 +1,303 @@
-//! Opening files, less what is none: pipes, sockets and devices among the files of a folder are refused.
+//! Files, where WASI's own functions would let a guest hurt the host: opening what is no file, and reading folders of any size.
 //!
-//! Opening a pipe waits for its other end, on a thread that nothing can take back, so that a few hundred of them would
-//! leave none for anybody's files. WASI's own function does everything else.
+//! Opening a pipe waits for its other end, on a thread that nothing can take back, so that a few hundred of them would leave
+//! none for anybody's files. So what is opened is looked at first without opening it, then opened without waiting, then
+//! looked at again: whatever is put in its place meanwhile, nothing waits. And a folder is read some entries at a time, as
+//! the guest asks for them, so that the host never holds all of them.
 
-use wasmtime::component::{Linker, Resource};
+use std::{collections::VecDeque, fs, io, path::Path, sync::Arc};
+
+use cap_primitives::fs::{FollowSymlinks, OpenOptions, OpenOptionsExt};
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, openat, statat},
+    io::Errno,
+};
+use wasmtime::component::{Linker, Resource, ResourceType};
 use wasmtime_wasi::{
-    filesystem::{Descriptor, WasiFilesystemView},
-    p2::bindings::filesystem::types::{
-        DescriptorFlags, DescriptorType, ErrorCode, HostDescriptor, OpenFlags, PathFlags,
+    FsPerms, OpenMode,
+    filesystem::{Descriptor, Dir, File, WasiFilesystemCtxView, WasiFilesystemView},
+    p2::{
+        DynInputStream, DynOutputStream, FsResult,
+        bindings::filesystem::types::{
+            DescriptorFlags, DescriptorType, DirectoryEntry, ErrorCode, HostDescriptor, NewTimestamp, OpenFlags,
+            PathFlags,
+        },
     },
+    runtime::spawn_blocking,
 };
 
 use crate::store::State;
 
-/// The version does not matter: the linker matches all of 0.2.
+/// The very version that wasmtime links: under another, these functions would stand beside its own and take no effect. A
+/// hostile guest in the tests tells.
 const TYPES: &str = "wasi:filesystem/types@0.2.12";
+/// Entries of a folder that are read at once.
+const CHUNK: usize = 64;
 
+type Answer<T> = wasmtime::Result<(Result<T, ErrorCode>,)>;
 type OpenAt = (Resource<Descriptor>, PathFlags, String, OpenFlags, DescriptorFlags);
+type SetTimesAt = (Resource<Descriptor>, PathFlags, String, NewTimestamp, NewTimestamp);
 
-/// Takes the place of one function of `wasi:filesystem/types`; shadowing must be allowed.
+/// A folder that is being read.
+struct Entries {
+    /// None when there is no more in it.
+    directory: Option<rustix::fs::Dir>,
+    read: VecDeque<Result<DirectoryEntry, ErrorCode>>,
+}
+
+/// Takes the place of functions of `wasi:filesystem/types`; shadowing must be allowed.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    linker.instance(TYPES)?.func_wrap_async(
-        "[method]descriptor.open-at",
-        |mut store, (directory, path_flags, path, open_flags, flags): OpenAt| {
-            Box::new(async move {
-                let mut files = store.data_mut().filesystem();
-                let same = Resource::new_borrow(directory.rep());
-                // Missing files are for the real function to speak of, or to make.
-                let special = match files.stat_at(same, path_flags, path.clone()).await {
-                    Ok(stat) => !matches!(
-                        stat.type_,
-                        DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink
-                    ),
-                    Err(_) => false,
-                };
-                if special {
-                    return Ok((Err(ErrorCode::Unsupported),));
-                }
-                match files.open_at(directory, path_flags, path, open_flags, flags).await {
-                    Ok(opened) => Ok((Ok(opened),)),
-                    Err(error) => error.downcast().map(|code| (Err(code),)),
-                }
-            })
+    let mut types = linker.instance(TYPES)?;
+    types.resource("directory-entry-stream", ResourceType::host::<Entries>(), |mut store, rep| {
+        store.data_mut().filesystem().table.delete(Resource::<Entries>::new_own(rep))?;
+        Ok(())
+    })?;
+    types.func_wrap_async(
+        "[method]descriptor.read-directory",
+        |mut store, (directory,): (Resource<Descriptor>,)| {
+            Box::new(async move { read_directory(store.data_mut(), directory).await })
         },
-    )
+    )?;
+    types.func_wrap_async(
+        "[method]directory-entry-stream.read-directory-entry",
+        |mut store, (stream,): (Resource<Entries>,)| Box::new(async move { next(store.data_mut(), stream).await }),
+    )?;
+    types.func_wrap(
+        "[method]descriptor.read-via-stream",
+        |mut store, (file, offset): (Resource<Descriptor>, u64)| {
+            stream(store.data_mut(), |files| files.read_via_stream(file, offset))
+        },
+    )?;
+    types.func_wrap(
+        "[method]descriptor.write-via-stream",
+        |mut store, (file, offset): (Resource<Descriptor>, u64)| {
+            stream(store.data_mut(), |files| files.write_via_stream(file, offset))
+        },
+    )?;
+    types.func_wrap("[method]descriptor.append-via-stream", |mut store, (file,): (Resource<Descriptor>,)| {
+        stream(store.data_mut(), |files| files.append_via_stream(file))
+    })?;
+    types.func_wrap_async("[method]descriptor.open-at", |mut store, args: OpenAt| {
+        Box::new(async move { open_at(store.data_mut(), args).await })
+    })?;
+    types.func_wrap_async("[method]descriptor.set-times-at", |mut store, args: SetTimesAt| {
+        Box::new(async move { set_times_at(store.data_mut(), args).await })
+    })
+}
+
+/// Opens one stream more, if there is room for what it may hold.
+fn stream<T>(state: &mut State, open: impl FnOnce(&mut WasiFilesystemCtxView<'_>) -> FsResult<T>) -> Answer<T> {
+    let is_stream =
+        |entry: &mut (dyn std::any::Any + Send)| entry.is::<DynInputStream>() || entry.is::<DynOutputStream>();
+    let open_streams = state.filesystem().table.iter_mut().filter_map(|entry| is_stream(entry).then_some(())).count();
+    if !state.budget.hold_streams(open_streams + 1) {
+        return Ok((Err(ErrorCode::InsufficientMemory),));
+    }
+    answer(open(&mut state.filesystem()))
+}
+
+async fn read_directory(state: &mut State, directory: Resource<Descriptor>) -> Answer<Resource<Entries>> {
+    let table = state.filesystem().table;
+    let base = match table.get(&directory)? {
+        Descriptor::Dir(base) => Arc::clone(&base.dir),
+        Descriptor::File(_) => return Ok((Err(ErrorCode::NotDirectory),)),
+    };
+    match spawn_blocking(move || begin(&base)).await {
+        Ok(own) => Ok((Ok(table.push(Entries { directory: Some(own), read: VecDeque::new() })?),)),
+        Err(error) => Ok((Err(error.into()),)),
+    }
+}
+
+fn begin(base: &fs::File) -> io::Result<rustix::fs::Dir> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::Dir::new(openat(base, c".", flags, Mode::empty())?)?)
+}
+
+async fn next(state: &mut State, stream: Resource<Entries>) -> Answer<Option<DirectoryEntry>> {
+    let table = state.filesystem().table;
+    let entries = table.get_mut(&stream)?;
+    if entries.read.is_empty()
+        && let Some(mut own) = entries.directory.take()
+    {
+        let (own, read) = spawn_blocking(move || {
+            let read = more(&mut own);
+            ((!read.is_empty()).then_some(own), read)
+        })
+        .await;
+        (entries.directory, entries.read) = (own, read);
+    }
+    Ok((entries.read.pop_front().transpose(),))
+}
+
+fn more(own: &mut rustix::fs::Dir) -> VecDeque<Result<DirectoryEntry, ErrorCode>> {
+    let mut read = VecDeque::with_capacity(CHUNK);
+    while read.len() < CHUNK {
+        let entry = match own.read() {
+            None => break,
+            // After an error there is nothing more.
+            Some(Err(error)) => {
+                read.push_back(Err(io::Error::from(error).into()));
+                continue;
+            }
+            Some(Ok(entry)) => entry,
+        };
+        let name = entry.file_name();
+        if name != c"." && name != c".." {
+            read.push_back(describe(own, name, entry.file_type()));
+        }
+    }
+    read
+}
+
+fn describe(own: &rustix::fs::Dir, name: &std::ffi::CStr, mut kind: FileType) -> Result<DirectoryEntry, ErrorCode> {
+    if kind == FileType::Unknown {
+        // Some file systems do not say.
+        let stat = own.fd().and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)).map_err(io::Error::from)?;
+        kind = FileType::from_raw_mode(stat.st_mode);
+    }
+    let type_ = match kind {
+        FileType::RegularFile => DescriptorType::RegularFile,
+        FileType::Directory => DescriptorType::Directory,
+        FileType::Symlink => DescriptorType::SymbolicLink,
+        FileType::CharacterDevice => DescriptorType::CharacterDevice,
+        FileType::BlockDevice => DescriptorType::BlockDevice,
+        // Pipes and sockets too, as WASI's own function has it.
+        _ => DescriptorType::Unknown,
+    };
+    let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
+    Ok(DirectoryEntry { type_, name })
+}
+
+async fn open_at(
+    state: &mut State,
+    (directory, path_flags, path, open, flags): OpenAt,
+) -> Answer<Resource<Descriptor>> {
+    let table = state.filesystem().table;
+    let base = match table.get(&directory)? {
+        Descriptor::Dir(base) => base.clone(),
+        Descriptor::File(_) => return Ok((Err(ErrorCode::NotDirectory),)),
+    };
+    let perms = base.perms;
+    let follow = FollowSymlinks::follow(path_flags.contains(PathFlags::SYMLINK_FOLLOW));
+    let (options, mode) = match options(perms, follow, open, flags) {
+        Ok(options) => options,
+        Err(code) => return Ok((Err(code),)),
+    };
+    let directory = open.contains(OpenFlags::DIRECTORY);
+    let opened = spawn_blocking(move || open_file(&base.dir, path.as_ref(), follow, &options, directory)).await;
+    let descriptor = match opened {
+        Ok((file, true)) => Descriptor::Dir(Dir::new(file, perms, mode, false)),
+        Ok((file, false)) => Descriptor::File(File::new(file, perms, mode, false)),
+        Err(code) => return Ok((Err(code),)),
+    };
+    Ok((Ok(table.push(descriptor)?),))
+}
+
+/// Reads the flags as WASI's own function does, in its order.
+fn options(
+    perms: FsPerms,
+    follow: FollowSymlinks,
+    open: OpenFlags,
+    flags: DescriptorFlags,
+) -> Result<(OpenOptions, OpenMode), ErrorCode> {
+    let [create, exclusive, truncate, directory] =
+        [OpenFlags::CREATE, OpenFlags::EXCLUSIVE, OpenFlags::TRUNCATE, OpenFlags::DIRECTORY]
+            .map(|flag| open.contains(flag));
+    let sync = [
+        DescriptorFlags::FILE_INTEGRITY_SYNC,
+        DescriptorFlags::DATA_INTEGRITY_SYNC,
+        DescriptorFlags::REQUESTED_WRITE_SYNC,
+    ];
+    if sync.into_iter().any(|flag| flags.contains(flag)) {
+        return Err(ErrorCode::Unsupported);
+    }
+    if directory && (create || exclusive || truncate) {
+        return Err(ErrorCode::Invalid);
+    }
+    let write = create || truncate || flags.contains(DescriptorFlags::WRITE);
+    let read = flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE);
+    if write && perms.write_not_permitted() {
+        return Err(ErrorCode::NotPermitted);
+    }
+    let mut options = OpenOptions::new();
+    options
+        .read(read)
+        .write(write)
+        .truncate(truncate)
+        .create(create && !exclusive)
+        .create_new(create && exclusive)
+        ._cap_fs_ext_follow(follow)
+        .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
+    let mut mode = OpenMode::empty();
+    mode.set(OpenMode::READ, read);
+    mode.set(OpenMode::WRITE, write);
+    Ok((options, mode))
+}
+
+/// The open file, and whether it is a directory.
+fn open_file(
+    base: &fs::File,
+    path: &Path,
+    follow: FollowSymlinks,
+    options: &OpenOptions,
+    directory: bool,
+) -> Result<(fs::File, bool), ErrorCode> {
+    let mut look = OpenOptions::new();
+    look.read(true)._cap_fs_ext_follow(follow).custom_flags(OFlags::PATH.bits().cast_signed());
+    // Missing files are for the real thing to speak of, or to make.
+    if let Ok(seen) = cap_primitives::fs::open(base, path, &look) {
+        let kind = seen.metadata()?.file_type();
+        if !(kind.is_file() || kind.is_dir() || kind.is_symlink()) {
+            return Err(ErrorCode::Unsupported);
+        }
+    }
+    let file = match cap_primitives::fs::open(base, path, options) {
+        // A pipe that nobody reads, or a socket.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => return Err(ErrorCode::Unsupported),
+        opened => opened?,
+    };
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Ok((file, true));
+    }
+    if !kind.is_file() {
+        return Err(ErrorCode::Unsupported);
+    }
+    if directory {
+        return Err(ErrorCode::NotDirectory);
+    }
+    let flags = fcntl_getfl(&file).map_err(io::Error::from)?;
+    fcntl_setfl(&file, flags.difference(OFlags::NONBLOCK)).map_err(io::Error::from)?;
+    Ok((file, false))
+}
+
+/// WASI's own function opens what a link leads to, pipes included.
+async fn set_times_at(state: &mut State, (directory, path_flags, path, accessed, modified): SetTimesAt) -> Answer<()> {
+    if !path_flags.contains(PathFlags::SYMLINK_FOLLOW) {
+        // Opens nothing but folders.
+        return answer(state.filesystem().set_times_at(directory, path_flags, path, accessed, modified).await);
+    }
+    let mut opened = Err(ErrorCode::Access);
+    for flags in [DescriptorFlags::WRITE, DescriptorFlags::READ] {
+        let same = Resource::new_borrow(directory.rep());
+        (opened,) = open_at(state, (same, path_flags, path.clone(), OpenFlags::empty(), flags)).await?;
+        if !matches!(opened, Err(ErrorCode::Access | ErrorCode::IsDirectory)) {
+            break;
+        }
+    }
+    let opened = match opened {
+        Ok(opened) => opened,
+        Err(code) => return Ok((Err(code),)),
+    };
+    let mut files = state.filesystem();
+    let result = files.set_times(Resource::new_borrow(opened.rep()), accessed, modified).await;
+    HostDescriptor::drop(&mut files, opened)?;
+    answer(result)
+}
+
+fn answer<T>(result: FsResult<T>) -> Answer<T> {
+    match result {
+        Ok(value) => Ok((Ok(value),)),
+        Err(error) => error.downcast().map(|code| (Err(code),)),
+    }
 }

@@ -46,6 +46,11 @@ impl Handles {
 }
 
 impl Part {
+    /// Whether an instance that could have so many is within its bounds with this part: it never forgets how many it had room for.
+    pub(crate) fn covers(&self, limit: usize) -> bool {
+        self.limit() >= limit
+    }
+
     /// How many handles the call may have: never so few that its runtime does not start.
     pub(crate) fn limit(&self) -> usize {
         self.count.max(LEAST)

@@ -5,12 +5,13 @@ use wasmtime::{Store, UpdateDeadline, component};
 use crate::{
     bindings::{completions, prompts, resources, tools},
     call::{CallError, Listing, Operation, Outcome, call_error},
+    limits::Refused,
     load::{CodeInner, LoadError, Plugin, one_line},
     store::State,
 };
 
 /// What crosses to the host besides the result itself: names, lengths, the sizes of records in lists.
-const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
+pub(crate) const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
 
 pub(crate) struct Instance {
     store: Store<State>,
@@ -39,7 +40,13 @@ fn trap(error: wasmtime::Error) -> CallError {
 }
 
 impl Instance {
-    pub(crate) async fn start(plugin: &Plugin, state: State) -> Result<Self, CallError> {
+    pub(crate) async fn start(plugin: &Plugin, mut state: State) -> Result<Self, CallError> {
+        if !state.budget.grow(plugin.0.code.0.instance_bytes) {
+            return Err(match state.budget.refused() {
+                Some(Refused::Total) => CallError::TotalMemory,
+                _ => CallError::Memory(plugin.0.spec.limits.memory_bytes),
+            });
+        }
         let mut store = Store::new(plugin.0.code.0.pre.engine(), state);
         store.limiter(|state| &mut state.budget);
         store.set_hostcall_fuel(plugin.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES));
@@ -51,6 +58,11 @@ impl Instance {
         let instance = plugin.0.code.0.pre.instantiate_async(&mut store).await.map_err(trap)?;
         let base_bytes = store.data().budget.used();
         Ok(Self { store, instance, tools: None, resources: None, prompts: None, completions: None, base_bytes })
+    }
+
+    /// How many handles it has had room for.
+    pub(crate) fn handles_limit(&self) -> usize {
+        self.store.data().handles_limit()
     }
 
     /// To begin another call in it.

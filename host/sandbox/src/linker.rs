@@ -3,7 +3,7 @@
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 
-use crate::{bindings::host, files, store::State};
+use crate::{bindings::host, files, kept, store::State};
 
 /// Links WASI 0.2, HTTP and the contract. Everything is there; what is not granted refuses when it is used, because
 /// some language runtimes import everything whether their author uses it or not.
@@ -13,6 +13,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     preopens::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
     files::link(linker)?;
+    kept::link(linker)?;
     linker.allow_shadowing(false);
     host::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }

@@ -1,8 +1,13 @@
-//! From bytes to something callable: checks, compiles, links, and finds what the component exports.
+//! From a file to something callable: its compiled code, from the cache or from a process that compiles; linked, with what
+//! the component exports.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+use std::{
+    fs::File,
+    io::{Read, Seek},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
 use sha2::{Digest, Sha256};
@@ -12,7 +17,9 @@ use wasmtime::component::{Component, InstancePre};
 use crate::{
     bindings::{completions, prompts, resources, tools},
     cache,
+    compile::Artifact,
     engine::{Floor, Sandbox},
+    ledger::Charge,
     runtime::Turns,
     scope::Limits,
     store::State,
@@ -36,7 +43,7 @@ pub enum LoadError {
     #[error("precompiled native code is never loaded; give the .wasm file")]
     Precompiled,
     #[error("{0} bytes are more than the {MAX_COMPONENT_BYTES} a plugin may have")]
-    TooLarge(usize),
+    TooLarge(u64),
     #[error(
         "the component exports nothing wharf knows; a plugin exports at least one of wharf:plugin/tools, resources, prompts \
          and completions, all at version 0.1"
@@ -50,6 +57,21 @@ pub enum LoadError {
     WrongType(String),
     #[error("the component does not compile: {0}")]
     Compile(String),
+    #[error(
+        "the component comes to {number} {what} when all it nests is written out; {most} are the most a plugin may have"
+    )]
+    TooMuch { what: &'static str, number: u64, most: u64 },
+    #[error("the component instantiates a module or component that it is handed, so what it comes to cannot be told")]
+    Unknowable,
+    /// In the words of the process that compiles.
+    #[error("{0}")]
+    Refused(String),
+    #[error("the compiler did not finish{}{}", if .0.is_empty() { "" } else { ": " }, .0)]
+    Compiler(String),
+    #[error("the file cannot be read: {0}")]
+    Unreadable(String),
+    #[error("{0}")]
+    NoRoom(String),
     #[error("the plugin fails when asked what it offers: {0}")]
     List(String),
 }
@@ -76,6 +98,9 @@ pub(crate) struct CodeInner {
     pub(crate) prompts: Option<prompts::GuestIndices>,
     pub(crate) completions: Option<completions::GuestIndices>,
     imports: Vec<String>,
+    /// What the host keeps of each instance besides its memory.
+    pub(crate) instance_bytes: usize,
+    _charge: Charge,
 }
 
 /// What the host decides about a plugin, beside its code.
@@ -108,30 +133,65 @@ impl Drop for PluginInner {
 }
 
 impl Sandbox {
-    /// Compiles, or finds in the cache what was compiled before. Blocks for as long as that takes, so call it where
-    /// blocking is allowed.
-    pub fn compile(self: &Arc<Self>, bytes: &[u8]) -> Result<Code, LoadError> {
-        check_header(bytes)?;
-        let digest: [u8; 32] = Sha256::digest(bytes).into();
+    /// The code of the component in a file: found in the cache, or compiled by a process of its own. `slow` is called once if
+    /// that takes long.
+    pub async fn load(self: &Arc<Self>, file: File, slow: impl Fn()) -> Result<Code, LoadError> {
+        let unreadable = |error: std::io::Error| LoadError::Unreadable(error.to_string());
+        let length = file.metadata().map_err(unreadable)?.len();
+        if length > MAX_COMPONENT_BYTES as u64 {
+            return Err(LoadError::TooLarge(length));
+        }
+        let (file, digest) = blocking(move || digest(file)).await.map_err(unreadable)?;
         let key = cache::key(self.compiler(), &digest);
-        let cached = self.cache.as_ref().and_then(|cache| cache.get(&key));
-        let artifact = match cached {
-            Some(artifact) => artifact,
-            None => {
-                let artifact = self
-                    .compiler()
-                    .precompile_component(bytes)
-                    .map_err(|error| LoadError::Compile(one_line(&error)))?;
-                if let Some(cache) = &self.cache {
-                    cache.put(&key, &artifact);
-                }
-                artifact
+        if let Some(code) = self.cached(digest, key.clone()).await? {
+            return Ok(code);
+        }
+        // Of several files with one component, one is compiled and the others find it in the cache.
+        let turn = self.compilers.turn(digest);
+        let _turn = turn.lock().await;
+        if let Some(code) = self.cached(digest, key.clone()).await? {
+            return Ok(code);
+        }
+        let artifact = self.compilers.compile(file, length, slow).await?;
+        if artifact.digest != digest {
+            return Err(LoadError::Unreadable("it changed while it was read".into()));
+        }
+        let sandbox = Arc::clone(self);
+        blocking(move || {
+            if let Some(cache) = &sandbox.cache {
+                cache.put(&key, &artifact);
             }
-        };
+            sandbox.instate(&artifact, digest)
+        })
+        .await
+    }
+
+    /// The code from the cache, if it is there and of use.
+    async fn cached(self: &Arc<Self>, digest: [u8; 32], key: String) -> Result<Option<Code>, LoadError> {
+        let sandbox = Arc::clone(self);
+        blocking(move || {
+            let cached = sandbox.cache.as_ref().and_then(|cache| cache.get(&key));
+            match cached.map(|artifact| sandbox.instate(&artifact, digest)).transpose() {
+                // Made where other limits held, such as on the size of files.
+                Err(LoadError::Compile(_)) => Ok(None),
+                code => code,
+            }
+        })
+        .await
+    }
+
+    /// Makes compiled code callable.
+    fn instate(self: &Arc<Self>, artifact: &Artifact, digest: [u8; 32]) -> Result<Code, LoadError> {
+        let bytes = artifact.code.len();
+        let charge = self.host_memory.charge(bytes).map_err(|full| {
+            LoadError::NoRoom(format!(
+                "there is no room for {bytes} bytes of compiled code: {full}; see total_host_memory_mib"
+            ))
+        })?;
         let mut refused = None;
         for floor in self.pooled.iter().chain([&self.on_demand]) {
-            match deserialize(floor, &artifact) {
-                Ok(component) => return self.link(floor, &component, digest),
+            match deserialize(floor, &artifact.code) {
+                Ok(component) => return self.link(floor, &component, digest, artifact.instance_bytes, charge),
                 // What exceeds a slot of the pool runs on demand.
                 Err(error) => refused = Some(error),
             }
@@ -139,13 +199,14 @@ impl Sandbox {
         Err(LoadError::Compile(refused.map(|error| one_line(&error)).unwrap_or_default()))
     }
 
-    /// Waits for the one place where components are compiled.
-    pub async fn compile_turn(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        // Never closed, so never an error.
-        self.compiling.acquire().await.ok()
-    }
-
-    fn link(self: &Arc<Self>, floor: &Floor, component: &Component, digest: [u8; 32]) -> Result<Code, LoadError> {
+    fn link(
+        self: &Arc<Self>,
+        floor: &Floor,
+        component: &Component,
+        digest: [u8; 32],
+        instance_bytes: u64,
+        charge: Charge,
+    ) -> Result<Code, LoadError> {
         let ty = component.component_type();
         let imports: Vec<String> = ty.imports(&floor.engine).map(|(name, _)| name.to_owned()).collect();
         let exports: Vec<String> = ty.exports(&floor.engine).map(|(name, _)| name.to_owned()).collect();
@@ -177,6 +238,8 @@ impl Sandbox {
                 .map_err(|_| wrong("completions"))?,
             pre,
             imports,
+            instance_bytes: usize::try_from(instance_bytes).unwrap_or(usize::MAX),
+            _charge: charge,
         };
         let code = Code(Arc::new(indices));
         if code.exports() == Exports::default() { Err(LoadError::NoExport) } else { Ok(code) }
@@ -230,9 +293,30 @@ impl Plugin {
     }
 }
 
-fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
+/// SHA-256 of a file, which is left at its beginning. Never all of it in memory.
+fn digest(mut file: File) -> std::io::Result<(File, [u8; 32])> {
+    let mut sha = Sha256::new();
+    let mut piece = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            read => sha.update(piece.get(..read).unwrap_or_default()),
+        }
+    }
+    file.rewind()?;
+    Ok((file, sha.finalize().into()))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+pub(crate) fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
     if bytes.len() > MAX_COMPONENT_BYTES {
-        return Err(LoadError::TooLarge(bytes.len()));
+        return Err(LoadError::TooLarge(bytes.len() as u64));
     }
     if wasmtime::Engine::detect_precompiled(bytes).is_some() {
         return Err(LoadError::Precompiled);

@@ -20,7 +20,9 @@ use wasmtime_wasi_http::{
 use crate::{
     bindings::{host, types},
     handles::Part,
-    limits::{MemoryBudget, Refused, TotalMemory},
+    kept,
+    ledger::Account,
+    limits::{MemoryBudget, Refused},
     load::PluginSpec,
     output::Capture,
     scope::{Denial, Directory, Events, Scope, Silence, Wait},
@@ -32,8 +34,12 @@ const MAX_EVENTS: u32 = 1000;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The longest text of one event.
 const MAX_EVENT_BYTES: usize = 16 * 1024;
+/// The longest URI of an update.
+const MAX_URI_BYTES: usize = 8 * 1024;
 /// Different refusals that a call is remembered for.
 const MAX_DENIALS: usize = 16;
+/// How much of a host's name is remembered.
+const MAX_HOST_BYTES: usize = 255;
 /// Random bytes per request.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
 
@@ -118,12 +124,13 @@ pub(crate) struct State {
     printed: Capture,
     pub(crate) call: CallState,
     pub(crate) budget: MemoryBudget,
+    handles_limit: usize,
     /// Last, so that it is given back when the files are closed.
     handles: Part,
 }
 
 impl State {
-    pub(crate) fn new(scope: Scope, spec: &PluginSpec, total: TotalMemory, handles: Part, call: CallState) -> Self {
+    pub(crate) fn new(scope: Scope, spec: &PluginSpec, total: &Account, handles: Part, call: CallState) -> Self {
         let printed = Capture::default();
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdout(printed.clone()).stderr(printed.clone()).max_random_size(MAX_RANDOM_BYTES);
@@ -133,17 +140,25 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles.limit());
         call.traces.0.printed.set(printed.clone()).ok();
+        let mut http = WasiHttpCtx::new();
+        http.set_field_size_limit(kept::MAX_FIELDS_BYTES);
         Self {
             wasi: wasi.build(),
-            http: WasiHttpCtx::new(),
+            http,
             table,
             directories: scope.directories,
             config: Arc::clone(&spec.config),
             printed,
             call,
             budget: MemoryBudget::new(spec.limits.memory_bytes, total),
+            handles_limit: handles.limit(),
             handles,
         }
+    }
+
+    /// How many handles the instance has had room for.
+    pub(crate) fn handles_limit(&self) -> usize {
+        self.handles_limit
     }
 
     /// Ends the call; the instance waits for another, and holds only the handles that are open.
@@ -156,6 +171,7 @@ impl State {
     /// Begins another call.
     pub(crate) fn renew(&mut self, handles: Part, call: CallState) {
         self.handles = handles;
+        self.handles_limit = self.handles_limit.max(self.handles.limit());
         self.table.set_max_capacity(self.handles.limit());
         self.printed.clear();
         self.budget.renew();
@@ -212,9 +228,14 @@ impl WasiHttpHooks for CallState {
         _: Option<RequestOptions>,
         _: HttpFuture<()>,
     ) -> HttpFuture<(http::Response<WasiBody>, HttpFuture<()>)> {
-        let host = request.uri().host().unwrap_or("an unnamed host").to_owned();
+        let host = request.uri().host().unwrap_or("an unnamed host");
+        let host = host.get(..MAX_HOST_BYTES).unwrap_or(host).to_owned();
         self.traces.deny(Denial::Http(host));
         Box::new(async { Err(HttpError::HttpRequestDenied) })
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        kept::BODY_PIECE_BYTES
     }
 }
 
@@ -266,10 +287,12 @@ impl host::Host for State {
         Ok(())
     }
 
-    fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
-        if uri.len() <= MAX_EVENT_BYTES && self.call.counts.updates < MAX_EVENTS {
+    async fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
+        if uri.len() <= MAX_URI_BYTES && self.call.counts.updates < MAX_EVENTS {
             self.call.counts.updates += 1;
             self.call.events.resource_updated(uri);
+            // Finding out whose it is takes a moment, and the guest may go on like this: others go first.
+            tokio::task::yield_now().await;
         }
         Ok(())
     }

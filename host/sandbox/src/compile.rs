@@ -1,0 +1,342 @@
+//! Compiling, in a process of its own: a component that makes the compiler take all memory, never end or crash takes nothing
+//! but that process.
+//!
+//! The same binary is started again with [`FLAG`] as its first argument, so every program that makes a [`Sandbox`] begins its
+//! `main` with [`compile_if_asked`]. The child gets the component as its standard input, which it may only read, and
+//! nothing else: no environment, no other open file, no right to write one. It looks before it compiles, and hands what it
+//! made back through its standard output; what the server keeps of it, and where, is the server's business.
+//!
+//! [`Sandbox`]: crate::Sandbox
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{Read, Write},
+    os::fd::AsFd,
+    path::PathBuf,
+    process::{ExitCode, Stdio},
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Resource, Rlimit, setrlimit},
+};
+use sha2::{Digest, Sha256};
+use tokio::{
+    io::AsyncReadExt,
+    process::{Child, ChildStdout, Command},
+    sync::Semaphore,
+    time::timeout,
+};
+use wasmtime::Engine;
+
+use crate::{
+    engine,
+    load::{LoadError, MAX_COMPONENT_BYTES, check_header, one_line},
+    look::look,
+};
+
+/// The first argument of the child.
+const FLAG: &str = "compile-one-component";
+
+/// What the child says before anything else.
+const MADE: u8 = b'+';
+const REFUSED: u8 = b'-';
+/// Digest of the component, and the bytes of data that one instance of it takes.
+const HEAD_BYTES: usize = 32 + 8;
+/// The longest reason that is taken from a child.
+const MAX_REASON_BYTES: u64 = 4096;
+
+/// Address space that compiling takes whatever is compiled, and for each MiB of a component. Measured: less than 256 MiB for
+/// components of some hundred kilobytes.
+const FLOOR_MIB: usize = 512;
+const MIB_FOR_A_MIB: usize = 48;
+/// Compiled code, as a multiple of its component.
+const MAX_GROWTH: u64 = 12;
+const MIN_ARTIFACT_BYTES: u64 = 16 << 20;
+/// How often it is looked at what a child has used up.
+const LOOK: Duration = Duration::from_millis(100);
+/// Who has computed for so long takes long, however busy the machine is: in all, and for each MiB of a component.
+const SLOW: Duration = Duration::from_secs(3);
+const SLOW_FOR_A_MIB: Duration = Duration::from_secs(4);
+
+/// How components are compiled.
+#[derive(Debug, Clone)]
+pub struct CompilerConfig {
+    /// The program to start: on Linux this very process's, even if its file was replaced since.
+    pub program: PathBuf,
+    /// Address space of all that are compiled at once.
+    pub memory_bytes: usize,
+    /// How long one may take.
+    pub timeout: Duration,
+}
+
+impl CompilerConfig {
+    /// This program, with the default limits.
+    pub fn this_program() -> Self {
+        let program = if cfg!(target_os = "linux") {
+            PathBuf::from("/proc/self/exe")
+        } else {
+            std::env::current_exe().unwrap_or_default()
+        };
+        Self { program, memory_bytes: 4 << 30, timeout: Duration::from_secs(120) }
+    }
+}
+
+/// What a child has made.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Artifact {
+    /// Of the component that was compiled.
+    pub(crate) digest: [u8; 32],
+    /// What the host keeps of each instance besides its memory.
+    pub(crate) instance_bytes: u64,
+    pub(crate) code: Vec<u8>,
+}
+
+impl Artifact {
+    /// What goes before the code wherever it is written.
+    pub(crate) fn head(&self) -> [u8; HEAD_BYTES] {
+        let mut head = [0; HEAD_BYTES];
+        let parts = self.digest.into_iter().chain(self.instance_bytes.to_le_bytes());
+        head.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
+        head
+    }
+
+    /// What was written: head and code.
+    pub(crate) fn read(mut bytes: Vec<u8>) -> Option<Self> {
+        let (digest, rest) = bytes.split_first_chunk::<32>()?;
+        let (digest, instance_bytes) = (*digest, u64::from_le_bytes(*rest.first_chunk()?));
+        bytes.drain(..HEAD_BYTES);
+        Some(Self { digest, instance_bytes, code: bytes })
+    }
+}
+
+/// Starts children, as many at once as there is memory for.
+pub(crate) struct Compilers {
+    config: CompilerConfig,
+    images: bool,
+    turns: Mutex<HashMap<[u8; 32], Weak<tokio::sync::Mutex<()>>>>,
+    mib: Arc<Semaphore>,
+    total_mib: usize,
+}
+
+impl Compilers {
+    /// `images`: whether the server's engines take images of initial memories; code is made for one or the other.
+    pub(crate) fn new(config: CompilerConfig, images: bool) -> Self {
+        let total_mib = (config.memory_bytes >> 20).max(FLOOR_MIB);
+        Self { config, images, turns: Mutex::default(), mib: Arc::new(Semaphore::new(total_mib)), total_mib }
+    }
+
+    /// What is held while a component is compiled, by its digest.
+    pub(crate) fn turn(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        if let Some(turn) = turns.get(&digest).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::default();
+        turns.insert(digest, Arc::downgrade(&turn));
+        turn
+    }
+
+    /// Compiles a file of so many bytes. `slow` is called once if it takes long. Dropping the future ends the child.
+    pub(crate) async fn compile(&self, component: File, bytes: u64, slow: impl Fn()) -> Result<Artifact, LoadError> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let wanted = FLOOR_MIB.saturating_add((bytes >> 20).saturating_mul(MIB_FOR_A_MIB));
+        let mib = wanted.min(self.total_mib);
+        // Never closed.
+        let _turn = self.mib.acquire_many(u32::try_from(mib).unwrap_or(u32::MAX)).await;
+        let seconds = self.config.timeout.as_secs().max(1);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let limits = Limits { mib: mib as u64, seconds: seconds.saturating_mul(cores) };
+        let failed = |error: std::io::Error| LoadError::Compiler(format!("it cannot be started: {error}"));
+        let mut child = Command::new(&self.config.program)
+            .args([FLAG, &limits.mib.to_string(), &limits.seconds.to_string(), &u8::from(self.images).to_string()])
+            .env_clear()
+            // An allocator that reserves by the gigabyte would have used the limit up before it gave anything out.
+            .env("MIMALLOC_ARENA_RESERVE", "32MiB")
+            .current_dir("/")
+            .stdin(Stdio::from(component))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        let most = MIN_ARTIFACT_BYTES.max((bytes as u64).saturating_mul(MAX_GROWTH));
+        let output = child.stdout.take();
+        let said = async {
+            tokio::select! {
+                said = said(output, most) => said,
+                // Never ends.
+                () = watch(child.id(), SLOW + SLOW_FOR_A_MIB.mul_f64(bytes as f64 / (1 << 20) as f64), slow) => Err(LoadError::Compiler(String::new())),
+            }
+        };
+        let said = timeout(self.config.timeout, said).await;
+        let said = match said {
+            Ok(said) => said,
+            Err(_) => Err(LoadError::Compiler(format!(
+                "it took longer than compile_timeout_ms ({} ms)",
+                self.config.timeout.as_millis()
+            ))),
+        };
+        ended(child, said, mib).await
+    }
+}
+
+/// Calls `slow` when the child has computed for long.
+async fn watch(child: Option<u32>, long: Duration, slow: impl Fn()) {
+    let mut looks = 0_u32;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        looks = looks.saturating_add(1);
+        let used = child.and_then(cpu_time).unwrap_or(LOOK * looks);
+        if used >= long {
+            break;
+        }
+    }
+    slow();
+    std::future::pending().await
+}
+
+/// How long a process has computed, where the system tells.
+fn cpu_time(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    // Linux shows times in hundredths of a second.
+    Some(Duration::from_millis(ticks * 10))
+}
+
+/// Reads what the child has to say.
+async fn said(output: Option<ChildStdout>, most: u64) -> Result<Artifact, LoadError> {
+    let broken = |_| LoadError::Compiler(String::new());
+    let Some(mut output) = output else { return Err(LoadError::Compiler("it has no output".into())) };
+    match output.read_u8().await.map_err(broken)? {
+        MADE => {}
+        REFUSED => {
+            let mut reason = String::new();
+            output.take(MAX_REASON_BYTES).read_to_string(&mut reason).await.map_err(broken)?;
+            return Err(LoadError::Refused(reason));
+        }
+        _ => return Err(LoadError::Compiler("it said something else".into())),
+    }
+    let mut bytes = Vec::new();
+    output.take(most + 1).read_to_end(&mut bytes).await.map_err(broken)?;
+    if bytes.len() as u64 > most {
+        return Err(LoadError::Refused(format!("the compiled code has more than {most} bytes")));
+    }
+    Artifact::read(bytes).ok_or(LoadError::Compiler("it stopped in mid-sentence".into()))
+}
+
+/// What became of the child counts more than what it said.
+async fn ended(mut child: Child, said: Result<Artifact, LoadError>, mib: usize) -> Result<Artifact, LoadError> {
+    match &said {
+        Err(LoadError::Compiler(why)) if !why.is_empty() => {
+            // Dropped, and with that killed.
+            return said;
+        }
+        _ => {}
+    }
+    let status = match timeout(Duration::from_secs(5), child.wait()).await {
+        Ok(Ok(status)) => status,
+        _ => return Err(LoadError::Compiler("it does not end".into())),
+    };
+    use std::os::unix::process::ExitStatusExt;
+    match (status.success(), status.signal(), said) {
+        (true, _, said @ (Ok(_) | Err(LoadError::Refused(_)))) => said,
+        (_, Some(signal), _) if signal == rustix::process::Signal::XCPU.as_raw() => {
+            Err(LoadError::Compiler("it computed for longer than compile_timeout_ms allows".into()))
+        }
+        // Rust aborts where memory is refused.
+        (_, Some(signal), _) if signal == rustix::process::Signal::ABORT.as_raw() => Err(LoadError::Compiler(format!(
+            "it was refused more than {mib} MiB of memory, or crashed; compile_memory_mib bounds what all may take"
+        ))),
+        (_, Some(signal), _) => Err(LoadError::Compiler(format!("it was ended by signal {signal}"))),
+        (_, None, _) => Err(LoadError::Compiler(format!("it ended with {status}"))),
+    }
+}
+
+/// What a child may use up.
+struct Limits {
+    mib: u64,
+    seconds: u64,
+}
+
+/// Compiles a component and ends, if this process was started for that: to be called before anything else.
+pub fn compile_if_asked() -> Option<ExitCode> {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() != Some(FLAG) {
+        return None;
+    }
+    let mut number = || arguments.next()?.parse::<u64>().ok();
+    let (Some(mib), Some(seconds), Some(images)) = (number(), number(), number()) else {
+        return Some(ExitCode::from(2));
+    };
+    let images = images == 1;
+    let mut out = std::io::stdout().lock();
+    let engine = engine::compiler(images);
+    let confined = confine(&Limits { mib, seconds }).and_then(|()| end_with_parent());
+    let written = confined.and_then(|()| match compile(engine) {
+        Ok(artifact) => {
+            out.write_all(&[MADE])?;
+            out.write_all(&artifact.head())?;
+            out.write_all(&artifact.code)
+        }
+        Err(error) => {
+            out.write_all(&[REFUSED])?;
+            out.write_all(error.to_string().as_bytes())
+        }
+    });
+    let flushed = written.and_then(|()| out.flush());
+    Some(if flushed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Takes from this process what compiling does not need.
+fn confine(limits: &Limits) -> std::io::Result<()> {
+    let set = |resource, most: u64| {
+        let current = rustix::process::getrlimit(resource);
+        let most = current.maximum.map_or(most, |maximum| maximum.min(most));
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
+    };
+    set(Resource::As, limits.mib << 20)?;
+    set(Resource::Cpu, limits.seconds)?;
+    set(Resource::Core, 0)?;
+    set(Resource::Fsize, 0)?;
+    set(Resource::Nofile, 16)?;
+    // Who serves goes first; if that cannot be said, it is slower at worst.
+    rustix::process::nice(5).ok();
+    // Where memory runs out, this process is the one to end.
+    if let Ok(mut score) = std::fs::OpenOptions::new().write(true).open("/proc/self/oom_score_adj") {
+        score.write_all(b"1000").ok();
+    }
+    Ok(())
+}
+
+/// Ends this process when nobody is left to read what it makes.
+fn end_with_parent() -> std::io::Result<()> {
+    std::thread::Builder::new().stack_size(64 << 10).spawn(|| {
+        let out = std::io::stdout();
+        let out = out.as_fd();
+        let mut ends = [PollFd::from_borrowed_fd(out, PollFlags::empty())];
+        // Wakes only for an error, which is the other end being closed.
+        while poll(&mut ends, None).is_err() {}
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).ok();
+    })?;
+    Ok(())
+}
+
+fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
+    let unreadable = |error: std::io::Error| LoadError::Compile(format!("it cannot be read: {error}"));
+    let mut bytes = Vec::new();
+    std::io::stdin().take(MAX_COMPONENT_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    check_header(&bytes)?;
+    let extent = look(&bytes)?;
+    let digest = Sha256::digest(&bytes).into();
+    let failed = |error: wasmtime::Error| LoadError::Compile(one_line(&error));
+    let code = engine.and_then(|engine| engine.precompile_component(&bytes)).map_err(failed)?;
+    Ok(Artifact { digest, instance_bytes: extent.data_bytes, code })
+}
