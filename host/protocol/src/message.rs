@@ -110,12 +110,46 @@ impl Frame {
         if !text.trim_start_matches(JSON_SPACE).starts_with('[') {
             return Message::parse(text).map(Self::One);
         }
-        let items: Vec<&RawValue> =
-            serde_json::from_str(text).map_err(|error| Malformed::parse(format!("not JSON: {error}")))?;
+        let Items(items) = serde_json::from_str(text).map_err(|error| {
+            if error.is_data() {
+                Malformed::request(None, format!("a batch has at most {MAX_BATCH} messages"))
+            } else {
+                Malformed::parse(format!("not JSON: {error}"))
+            }
+        })?;
         if items.is_empty() {
             return Err(Malformed::request(None, "an empty batch"));
         }
         Ok(Self::Batch(items.into_iter().map(|item| Message::parse(item.get())).collect()))
+    }
+}
+
+/// The most messages of one batch.
+pub const MAX_BATCH: usize = 100;
+
+/// The items of a batch: no more are ever read than one may have.
+struct Items<'a>(Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for Items<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Limited;
+        impl<'de> serde::de::Visitor<'de> for Limited {
+            type Value = Vec<&'de RawValue>;
+            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+                formatter.write_str("a batch")
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut all = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    if all.len() == MAX_BATCH {
+                        return Err(serde::de::Error::custom("too many"));
+                    }
+                    all.push(item);
+                }
+                Ok(all)
+            }
+        }
+        deserializer.deserialize_seq(Limited).map(Items)
     }
 }
 
@@ -286,6 +320,8 @@ mod tests {
             "[".repeat(5000),
             "]".repeat(5000)
         );
+        let full = format!("[{}]", vec!["0"; MAX_BATCH].join(","));
+        let overfull = format!("[{}]", vec!["0"; MAX_BATCH + 1].join(","));
         let table: Vec<(&str, String)> = vec![
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "request 1 ping".into()),
             (r#"{"jsonrpc":"2.0","id":"1","method":"ping"}"#, "request \"1\" ping".into()),
@@ -303,6 +339,9 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}"#, "error -1".into()),
             (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},7]"#, "batch 2".into()),
             ("[]", format!("malformed {INVALID_REQUEST}")),
+            (&full, format!("batch {MAX_BATCH}")),
+            (&overfull, format!("malformed {INVALID_REQUEST}")),
+            ("[0,", format!("malformed {PARSE_ERROR}")),
             ("", format!("malformed {PARSE_ERROR}")),
             ("{", format!("malformed {PARSE_ERROR}")),
             ("7", format!("malformed {INVALID_REQUEST}")),

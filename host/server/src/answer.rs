@@ -47,6 +47,14 @@ impl Text {
         }
     }
 
+    /// How many bytes are this answer's alone.
+    pub fn own_bytes(&self) -> usize {
+        match self {
+            Self::Whole(text) => text.len(),
+            Self::Framed { head, .. } => head.len(),
+        }
+    }
+
     /// Whether its bytes are nobody else's.
     pub fn is_own(&self) -> bool {
         matches!(self, Self::Whole(_))
@@ -59,6 +67,14 @@ impl Text {
             Self::Framed { head, result } => [head.into(), Bytes::from_owner(Shared(result)), Bytes::from_static(b"}")],
         }
     }
+}
+
+/// Larger texts take milliseconds to read and write, and many times their size in memory.
+pub const LARGE: usize = 64 * 1024;
+
+/// Does what takes long for so many bytes without holding up the worker it runs on.
+pub fn heavy<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > LARGE { tokio::task::block_in_place(work) } else { work() }
 }
 
 struct Shared(Arc<str>);

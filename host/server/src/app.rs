@@ -10,17 +10,27 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::{Sandbox, SandboxConfig};
+use wharf_sandbox::{CompilerConfig, Sandbox, SandboxConfig};
 
 use crate::{
     config::{self, CommandLine, Config},
+    ledger::Ledger,
     library::Library,
+    parent,
     paths::Stamp,
     scope::Scopes,
     server::Server,
     shelf::Shelf,
     transport, watcher,
 };
+
+/// What is served, and for how long.
+pub struct Transports {
+    pub stdio: bool,
+    pub http: bool,
+    /// Ends with the process that started it, whoever else may hold its pipes.
+    pub with_parent: bool,
+}
 
 /// Everything that runs behind the transports.
 pub struct App {
@@ -32,27 +42,39 @@ pub struct App {
 
 /// Where compiled code is kept: `$XDG_CACHE_HOME/wharf`, else `~/.cache/wharf`.
 pub fn cache_dir() -> Option<PathBuf> {
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".cache")))?;
-    Some(base.join("wharf"))
+    cache_dirs().into_iter().next()
 }
 
-pub fn sandbox(config: &Config) -> Result<Arc<Sandbox>> {
+/// Wherever it could be kept, in this order.
+pub fn cache_dirs() -> Vec<PathBuf> {
+    config::base_dirs("XDG_CACHE_HOME", ".cache").map(|base| base.join("wharf")).collect()
+}
+
+pub fn sandbox(config: &Config, ledger: &Ledger) -> Result<Arc<Sandbox>> {
     Ok(Sandbox::new(SandboxConfig {
         total_concurrency: config.total_concurrency,
         total_memory_bytes: config.total_memory_bytes,
         cache_dir: cache_dir(),
+        compiler: CompilerConfig {
+            memory_bytes: config.compile_memory_bytes,
+            timeout: config.compile_timeout,
+            ..CompilerConfig::this_program()
+        },
+        host_memory: ledger.plugins().clone(),
     })?)
 }
 
 /// A library that is not running yet, for commands that load once and look.
-pub fn library(config: &Arc<Config>, home_ceiling: bool, progress: fn(&str)) -> Result<(Library, Shelf, Arc<Scopes>)> {
+pub fn library(
+    config: &Arc<Config>,
+    ledger: &Arc<Ledger>,
+    home_ceiling: bool,
+    progress: fn(&str),
+) -> Result<(Library, Shelf, Arc<Scopes>)> {
     // First, because it makes the cache, which scopes must know as it is.
-    let sandbox = sandbox(config)?;
+    let sandbox = sandbox(config, ledger)?;
     let scopes = Arc::new(Scopes::new(config, cache_dir().as_ref(), home_ceiling));
-    let (library, shelf) = Library::new(sandbox, Arc::clone(&scopes), Arc::clone(config), progress);
+    let (library, shelf) = Library::new(sandbox, Arc::clone(ledger), Arc::clone(&scopes), Arc::clone(config), progress);
     Ok((library, shelf, scopes))
 }
 
@@ -69,10 +91,11 @@ impl App {
         let interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
         let stamp = file.as_deref().and_then(|file| Stamp::of(file).ok());
         let config = Arc::new(config::load(file.as_deref(), &command_line)?);
-        let (library, shelf, scopes) = library(&config, home_ceiling, progress)?;
+        let ledger = Ledger::new(config.total_host_memory_bytes);
+        let (library, shelf, scopes) = library(&config, &ledger, home_ceiling, progress)?;
         let stop = CancellationToken::new();
         let changes = shelf.changes.clone();
-        let server = Server::new(Arc::clone(&config), shelf, Arc::clone(&scopes), stop.clone())?;
+        let server = Server::new(Arc::clone(&config), ledger, shelf, Arc::clone(&scopes), stop.clone())?;
         let library = tokio::spawn(library.run(stop.clone()));
         let (hangup_sender, hangup) = mpsc::channel(1);
         let mut signals = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
@@ -109,8 +132,10 @@ impl App {
         Ok(Self { server, library, terminate, interrupt })
     }
 
-    /// Ends with the transports: waits for the first of stdin's end, SIGTERM and ctrl-c, then for what is under way.
-    pub async fn serve(self, stdio: bool, http: bool) -> Result<()> {
+    /// Ends with the transports: waits for the first of stdin's end, SIGTERM, ctrl-c and the parent's end, then for what is
+    /// under way.
+    pub async fn serve(self, transports: Transports) -> Result<()> {
+        let Transports { stdio, http, with_parent } = transports;
         let listener = if http { Some(listen(&self.server.config).await?) } else { None };
         let Self { server, library, mut terminate, mut interrupt } = self;
         let stop = server.stop.clone();
@@ -118,6 +143,7 @@ impl App {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
                 () = stop.cancelled() => {}
             }
             stop.cancel();
@@ -157,12 +183,36 @@ async fn listen(config: &Config) -> Result<TcpListener> {
 
 /// What was sized at the start and stays so.
 fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+    // All of it, so that whoever adds a key decides where it belongs.
+    let Config {
+        http,
+        protocol,
+        total_concurrency,
+        total_memory_bytes,
+        total_host_memory_bytes,
+        compile_memory_bytes,
+        compile_timeout,
+        message_bytes,
+        total_tasks,
+        // Read anew each time.
+        file: _,
+        plugin_dir: _,
+        roots: _,
+        page_items: _,
+        limits: _,
+        plugins: _,
+    } = old;
     let mut keys = Vec::new();
     for (key, changed) in [
-        ("[http]", old.http != new.http),
-        ("total_concurrency", old.total_concurrency != new.total_concurrency),
-        ("total_memory_mib", old.total_memory_bytes != new.total_memory_bytes),
-        ("message_kib", old.message_bytes != new.message_bytes),
+        ("[http]", *http != new.http),
+        ("[protocol]", *protocol != new.protocol),
+        ("total_concurrency", *total_concurrency != new.total_concurrency),
+        ("total_memory_mib", *total_memory_bytes != new.total_memory_bytes),
+        ("total_host_memory_mib", *total_host_memory_bytes != new.total_host_memory_bytes),
+        ("compile_memory_mib", *compile_memory_bytes != new.compile_memory_bytes),
+        ("compile_timeout_ms", *compile_timeout != new.compile_timeout),
+        ("message_kib", *message_bytes != new.message_bytes),
+        ("total_tasks", *total_tasks != new.total_tasks),
     ] {
         if changed {
             keys.push(key);

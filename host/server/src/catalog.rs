@@ -5,7 +5,8 @@
 //! changes compares generations, so a burst of changes is told once.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
+    ops::Bound,
     sync::{Arc, OnceLock},
 };
 
@@ -17,8 +18,9 @@ use wharf_protocol::{Revision, RpcError, encode::Encoder};
 use wharf_sandbox::Plugin;
 
 use crate::{
-    bridge::{Offer, OfferedPrompt, OfferedTemplate, OfferedTool},
+    bridge::{MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool},
     config::PluginConfig,
+    template::Template,
 };
 
 /// A plugin as it is served: its code, what the operator says of it, what it offers.
@@ -26,6 +28,8 @@ use crate::{
 pub struct Served {
     pub plugin: Plugin,
     pub config: Arc<PluginConfig>,
+    /// What the offer was made for: of what was narrowed since, the offer shows nothing yet.
+    pub listed_for: Arc<PluginConfig>,
     pub offer: Arc<Offer>,
     /// Held while something is checked against a schema of the plugin for long.
     pub checks: Arc<Semaphore>,
@@ -76,8 +80,9 @@ pub struct Catalog {
     tools: HashMap<String, Place>,
     prompts: HashMap<String, Place>,
     resources: HashMap<String, Place>,
+    templates: Templates,
     pub generations: Generations,
-    page_items: usize,
+    pub page_items: usize,
     /// Per revision and list: the results of its pages, made when first asked for.
     pages: [[OnceLock<Vec<Arc<str>>>; List::ALL.len()]; Revision::ALL.len()],
 }
@@ -104,11 +109,18 @@ impl Catalog {
                 ),
             };
             for (entry, tool) in one.offer.tools.iter().enumerate() {
+                // The operator may have taken it out since it was listed.
+                if !one.config.allows_tool(&tool.own_name) {
+                    continue;
+                }
                 if let Some((with, _)) = catalog.tools.insert(tool.published.name.clone(), (at, entry)) {
                     return Err(clash("tool", &tool.published.name, with));
                 }
             }
             for (entry, prompt) in one.offer.prompts.iter().enumerate() {
+                if !one.config.allows_prompt(&prompt.own_name) {
+                    continue;
+                }
                 if let Some((with, _)) = catalog.prompts.insert(prompt.published.name.clone(), (at, entry)) {
                     return Err(clash("prompt", &prompt.published.name, with));
                 }
@@ -117,8 +129,13 @@ impl Catalog {
                 if let Some((with, _)) = catalog.resources.insert(resource.uri.clone(), (at, entry)) {
                     return Err(clash("resource", &resource.uri, with));
                 }
+                // What an earlier plugin's template covers is that plugin's, however exactly a later one names it.
+                if let Some((with, _)) = catalog.templates.find(&served, &resource.uri).filter(|(with, _)| *with < at) {
+                    return Err(clash("resource", &resource.uri, with));
+                }
             }
-            for template in &one.offer.templates {
+            for (entry, template) in one.offer.templates.iter().enumerate() {
+                catalog.templates.add(&template.template, (at, entry));
                 if let Some(with) = templates.insert(template.published.uri_template.clone(), at) {
                     return Err(clash("template", &template.published.uri_template, with));
                 }
@@ -144,23 +161,16 @@ impl Catalog {
         Some((served, served.offer.prompts.get(entry)?))
     }
 
-    /// Who serves a URI: the plugin that lists it, else the one whose template matches with the longest literal prefix.
-    /// Also gives the MIME type that was listed.
+    /// Who serves a URI: the plugin that lists it, else the first plugin, in order of precedence, with a template that matches;
+    /// of its templates, the one with the longest literal prefix. Also gives the MIME type that was listed.
     pub fn resource(&self, uri: &str) -> Option<(&Served, Option<&str>)> {
         if let Some((plugin, entry)) = self.resources.get(uri) {
             let served = self.served.get(*plugin)?;
             return Some((served, served.offer.resources.get(*entry)?.mime_type.as_deref()));
         }
-        let templates =
-            self.served.iter().flat_map(|served| served.offer.templates.iter().map(move |one| (served, one)));
-        let mut best: Option<(&Served, &OfferedTemplate)> = None;
-        for (served, one) in templates {
-            let longer = best.is_none_or(|(_, other)| one.template.literal_prefix > other.template.literal_prefix);
-            if longer && one.template.matches(uri) {
-                best = Some((served, one));
-            }
-        }
-        best.map(|(served, one)| (served, one.published.mime_type.as_deref()))
+        let (plugin, entry) = self.templates.find(&self.served, uri)?;
+        let served = self.served.get(plugin)?;
+        Some((served, served.offer.templates.get(entry)?.published.mime_type.as_deref()))
     }
 
     /// Who offers a template, by its text.
@@ -194,14 +204,22 @@ impl Catalog {
     fn encode(&self, list: List, encoder: &Encoder) -> Vec<Arc<str>> {
         let offers = self.served.iter().map(|served| &served.offer);
         let entries: Vec<Value> = match list {
-            List::Tools => offers.flat_map(|offer| &offer.tools).map(|one| encoder.tool(&one.published)).collect(),
+            List::Tools => self
+                .served
+                .iter()
+                .flat_map(|served| served.offer.tools.iter().filter(|one| served.config.allows_tool(&one.own_name)))
+                .map(|one| encoder.tool(&one.published))
+                .collect(),
             List::Resources => offers.flat_map(|offer| &offer.resources).map(|one| encoder.resource(one)).collect(),
             List::Templates => {
                 offers.flat_map(|offer| &offer.templates).map(|one| encoder.template(&one.published)).collect()
             }
-            List::Prompts => {
-                offers.flat_map(|offer| &offer.prompts).map(|one| encoder.prompt(&one.published)).collect()
-            }
+            List::Prompts => self
+                .served
+                .iter()
+                .flat_map(|served| served.offer.prompts.iter().filter(|one| served.config.allows_prompt(&one.own_name)))
+                .map(|one| encoder.prompt(&one.published))
+                .collect(),
         };
         if entries.is_empty() {
             return vec![encoder.page(list.key(), entries, None).into()];
@@ -218,6 +236,62 @@ impl Catalog {
     }
 }
 
+/// Templates by what they begin with, so that a URI is tried only against those that could match.
+#[derive(Default)]
+struct Templates(BTreeMap<String, Vec<Place>>);
+
+impl Templates {
+    fn add(&mut self, template: &Template, place: Place) {
+        self.0.entry(template.prefix.clone()).or_default().push(place);
+    }
+
+    fn find(&self, served: &[Served], uri: &str) -> Option<Place> {
+        if uri.len() > MAX_URI_BYTES {
+            return None;
+        }
+        let mut best: Option<(Place, usize)> = None;
+        for (prefix, places) in self.beginnings(uri) {
+            for place in places {
+                let (plugin, entry) = *place;
+                let better =
+                    best.is_none_or(|((other, _), length)| plugin < other || (plugin == other && prefix > length));
+                let template = served.get(plugin).and_then(|served| served.offer.templates.get(entry));
+                if better && template.is_some_and(|one| one.template.matches(uri)) {
+                    best = Some((*place, prefix));
+                }
+            }
+        }
+        best.map(|(place, _)| place)
+    }
+
+    /// The templates whose literal beginning the URI has, and how long that is; the longest first.
+    fn beginnings<'a>(&'a self, uri: &'a str) -> impl Iterator<Item = (usize, &'a Vec<Place>)> {
+        let mut end = uri;
+        std::iter::from_fn(move || {
+            loop {
+                // The largest key that is not behind what is left: itself a beginning, or it shows how much to drop.
+                let (key, places) = self.0.range::<str, _>((Bound::Unbounded, Bound::Included(end))).next_back()?;
+                let common = common_prefix(key, end);
+                if common == key.len() {
+                    end = shorter(key)?;
+                    return Some((key.len(), places));
+                }
+                end = end.get(..common)?;
+            }
+        })
+    }
+}
+
+fn common_prefix(one: &str, other: &str) -> usize {
+    let bytes = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+    one.floor_char_boundary(bytes)
+}
+
+/// A text without its last character; none if there is none.
+fn shorter(text: &str) -> Option<&str> {
+    text.char_indices().next_back().and_then(|(at, _)| text.get(..at))
+}
+
 /// A cursor names a list and a page, and nothing else: it needs no memory and is harmless to change.
 fn cursor(list: List, page: usize) -> String {
     URL_SAFE_NO_PAD.encode(format!("{}:{page}", list.key()))
@@ -232,6 +306,27 @@ fn page_number(list: List, cursor: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_templates_that_could_match_are_tried() {
+        let mut templates = Templates::default();
+        for (at, text) in
+            ["a://{x}", "a://b/{x}", "a://b/c/{x}", "a://bc/{x}", "b://{x}", "a://bü/{x}"].iter().enumerate()
+        {
+            templates.add(&Template::compile(text).unwrap(), (at, 0));
+        }
+        let tried = |uri: &str| -> Vec<usize> {
+            templates.beginnings(uri).flat_map(|(_, places)| places.iter().map(|(at, _)| *at)).collect()
+        };
+        assert_eq!(tried("a://b/c/d"), [2, 1, 0]);
+        assert_eq!(tried("a://b/d"), [1, 0]);
+        assert_eq!(tried("a://bd"), [0]);
+        assert_eq!(tried("a://bü/x"), [5, 0]);
+        assert_eq!(tried("a://bö/x"), [0]);
+        assert_eq!(tried("b://"), [4]);
+        assert_eq!(tried("a:"), [0; 0]);
+        assert_eq!(tried(""), [0; 0]);
+    }
 
     #[test]
     fn cursors_belong_to_their_list() {

@@ -6,24 +6,23 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
-    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::EnvFilter;
 
 use crate::{
-    app::{self, App},
+    app::{self, App, Transports},
     config::{self, Access, CommandLine},
+    ledger::Ledger,
 };
 
 mod call;
 mod check;
 mod inspect;
+mod log;
 
 /// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
 ///
@@ -129,10 +128,6 @@ struct Call {
 }
 
 const SIGXFSZ: i32 = 25;
-/// Lines of the log that wait for somebody to read them.
-const LOG_LINES: usize = 1024;
-/// How long the end of the process waits for them.
-const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Plugins may hold files open; the usual limit of 1,024 is for shells.
 fn raise_file_limit() {
@@ -156,7 +151,7 @@ impl Granted {
 
 /// Runs a command to its end.
 pub fn run(arguments: Arguments) -> ExitCode {
-    let log = start_log(arguments.log_format, &arguments.command);
+    let log = log::start(arguments.log_format, default_filter(&arguments.command));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -167,7 +162,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let ended = runtime.block_on(execute(arguments.command));
     // A thread that waits for stdin would keep the process alive.
     runtime.shutdown_background();
-    finish_log(log);
+    log::finish(log);
     match ended {
         Ok(code) => code,
         Err(error) => {
@@ -175,17 +170,6 @@ pub fn run(arguments: Arguments) -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// Writes what is left of the log, if anybody reads it.
-fn finish_log(log: WorkerGuard) {
-    let (written, wait) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        drop(log);
-        // Nobody waits any more if it took too long.
-        written.send(()).ok();
-    });
-    wait.recv_timeout(LOG_PATIENCE).ok();
 }
 
 async fn execute(command: Command) -> Result<ExitCode> {
@@ -197,7 +181,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
             let file = config::find(run.config.config.as_deref())?;
             refuse_nothing(file.as_deref(), &run.plugins)?;
             let app = App::start(file, run.granted.command_line(&run.plugins), true, progress)?;
-            app.serve(true, false).await?;
+            app.serve(Transports { stdio: true, http: false, with_parent: true }).await?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Serve(serve) => {
@@ -206,7 +190,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
             let command_line =
                 CommandLine { listen: serve.listen, ..serve.run.granted.command_line(&serve.run.plugins) };
             let app = App::start(file, command_line, false, progress)?;
-            app.serve(serve.stdio, true).await?;
+            app.serve(Transports { stdio: serve.stdio, http: true, with_parent: false }).await?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Check(file) => check::run(file.config.as_deref()).await,
@@ -234,21 +218,12 @@ fn complain(error: &anyhow::Error) {
     writeln!(std::io::stderr(), "error: {error:#}").ok();
 }
 
-/// Logs to stderr through a thread of its own: who does not read it loses lines, and stops nothing. The guard writes
-/// what is left when it is dropped.
-fn start_log(format: LogFormat, command: &Command) -> WorkerGuard {
-    let quiet = !matches!(command, Command::Run(_) | Command::Serve(_));
-    // Those that do not serve say what is wrong themselves.
-    let default = if quiet { "off" } else { "warn,wharf=info,wharf_sandbox=info" };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    let (writer, guard) =
-        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LOG_LINES).finish(std::io::stderr());
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
-    match format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).init(),
-        LogFormat::Json => builder.json().init(),
+/// Commands that do not serve say what is wrong themselves.
+fn default_filter(command: &Command) -> &'static str {
+    match command {
+        Command::Run(_) | Command::Serve(_) => "warn,wharf=info,wharf_sandbox=info",
+        _ => "off",
     }
-    guard
 }
 
 /// The only place that writes to stdout outside the stdio transport.
@@ -260,8 +235,9 @@ fn print(text: &str) -> Result<()> {
 /// A library that has loaded once.
 async fn load_once(
     config: Arc<config::Config>,
+    ledger: &Arc<Ledger>,
 ) -> Result<(crate::shelf::Shelf, Arc<crate::scope::Scopes>, crate::library::Library)> {
-    let (mut library, shelf, scopes) = app::library(&config, true, |text| {
+    let (mut library, shelf, scopes) = app::library(&config, ledger, true, |text| {
         // Only for somebody who watches.
         if std::io::stderr().is_terminal() {
             writeln!(std::io::stderr(), "{text}").ok();

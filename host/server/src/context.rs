@@ -17,7 +17,7 @@ use wharf_sandbox::{
     model::{self as wit, Kind},
 };
 
-use crate::{bridge, era::legacy::Session, outlet::Outlet, server::Server, shelf::Change, tasks::Running, text};
+use crate::{bridge, era::legacy::Session, ledger::Charge, outlet::Outlet, server::Server, tasks::Running, text};
 
 /// One request's surroundings.
 #[derive(Clone)]
@@ -34,6 +34,8 @@ pub struct Context {
     /// Modern: the level the request asks for. Legacy requests look at their session.
     pub log_level: Option<Level>,
     pub outlet: Outlet,
+    /// What is paid for the request, for as long as anything works for it.
+    pub charge: Arc<Charge>,
     pub session: Option<Arc<Session>>,
     /// What runs in the background, the task it runs as.
     pub task: Option<Arc<Running>>,
@@ -49,8 +51,10 @@ impl Context {
         id: &Id,
         meta: RequestMeta,
         outlet: Outlet,
+        charge: Arc<Charge>,
     ) -> Self {
         session.touch();
+        session.set_used();
         Self {
             server: Arc::clone(server),
             encoder: Arc::clone(server.encoder(session.revision)),
@@ -61,6 +65,7 @@ impl Context {
             principal: Arc::clone(&session.principal),
             log_level: None,
             outlet,
+            charge,
             session: Some(Arc::clone(session)),
             task: None,
             progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
@@ -74,6 +79,7 @@ impl Context {
         meta: RequestMeta,
         principal: &Arc<str>,
         outlet: Outlet,
+        charge: Arc<Charge>,
     ) -> Result<Self, RpcError> {
         let claim = meta.modern_claim()?;
         let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == claim.version);
@@ -90,6 +96,7 @@ impl Context {
             principal: Arc::clone(principal),
             log_level,
             outlet,
+            charge,
             session: None,
             task: None,
             progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
@@ -205,9 +212,7 @@ impl Events for CallEvents {
     }
 
     fn list_changed(&self, kind: Kind) {
-        let change = Change::Announced { plugin: self.plugin.to_string(), list: kind };
-        // Full means that there is work enough; the plugin may announce again.
-        self.context.server.shelf.changes.try_send(change).ok();
+        self.context.server.shelf.announcements.add(&self.plugin, kind);
     }
 
     fn resource_updated(&self, uri: String) {

@@ -13,9 +13,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod announced;
 pub mod answer;
 pub mod app;
 pub mod bridge;
+pub mod bring;
 pub mod call;
 pub mod catalog;
 pub mod cli;
@@ -25,10 +27,14 @@ pub mod era;
 pub mod grants;
 pub mod hub;
 pub mod in_flight;
+pub mod judge;
+pub mod ledger;
 pub mod library;
 pub mod loader;
 pub mod outlet;
+pub mod parent;
 pub mod paths;
+pub mod refusals;
 pub mod roots;
 pub mod router;
 pub mod schema;

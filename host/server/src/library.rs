@@ -1,188 +1,393 @@
 //! The set of plugins: loads, replaces and removes them, and publishes a new catalog when something changed.
 //!
-//! One task does all of it, one change at a time. What fails to load changes nothing: the last good version keeps
+//! One task decides, one change at a time, and never waits for a plugin: what has code compiled or a guest run goes on in a task
+//! of its own (`bring`), several at a time, and is heard of when it is done. So what the operator takes away is taken away
+//! when the config is read, whatever plugins are doing. What fails to load changes nothing: the last good version keeps
 //! serving. Calls under way hold what they started with, so a replacement never disturbs them.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::{
+    sync::{Notify, Semaphore, mpsc, watch},
+    task::{AbortHandle, JoinSet},
+    time::{Instant, sleep_until},
+};
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::{Call, Listing, LoadError, Operation, Outcome, Plugin, PluginSpec, Sandbox, Silence, model::Kind};
+use wharf_sandbox::{Sandbox, model::Kind};
 
 use crate::{
-    bridge::{self, Offer},
+    announced::{Announcements, Kinds},
+    bridge::Offer,
+    bring::{Bringer, Brought, Fresh},
     catalog::{Catalog, Generations, Served},
-    config::{self, Config, Grants, Origin, PluginConfig},
+    config::{Config, Grants, PluginConfig},
+    ledger::Ledger,
     loader::{Loader, Problem},
-    paths::FileId,
+    paths::Stamp,
     scope::Scopes,
     shelf::{Change, FIRST_LOAD, Shelf, Status},
     text::escaped,
 };
 
-/// How often a plugin may have one of its lists asked for again.
+mod wanted;
+
+/// How often a plugin may have its lists asked for again.
 const ANNOUNCEMENT_GAP: Duration = Duration::from_millis(250);
+/// How long a plugin whose list fails is put aside: the first time, and at the most. Each failure doubles it.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+/// How long a change waits for others that belong to it, such as the new name of a file that was renamed.
+const SETTLED: Duration = Duration::from_millis(200);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
 
 pub struct Library {
-    loader: Loader,
+    bringer: Arc<Bringer>,
     scopes: Arc<Scopes>,
     config: Arc<Config>,
     served: BTreeMap<String, Served>,
-    /// What each served plugin last listed, to publish it anew when only its config changes.
-    listings: HashMap<String, Listing>,
     generations: Generations,
-    announced: HashMap<(String, u8), Announced>,
+    /// Something is served, or not served, that the last catalog does not show.
+    unpublished: bool,
+    /// When that is shown at the latest.
+    settled_by: Instant,
+    under_way: HashMap<String, UnderWay>,
+    tasks: JoinSet<(String, u64, Brought)>,
+    /// What tasks have brought that is not taken in yet.
+    arrived: Vec<Arrived>,
+    last_attempt: u64,
+    announced: HashMap<String, Announced>,
+    announcements: Announcements,
     catalog: watch::Sender<Arc<Catalog>>,
     ready: watch::Sender<bool>,
     first: Arc<OnceLock<Generations>>,
     changes: mpsc::Receiver<Change>,
-    later: mpsc::Sender<Change>,
     status: Arc<Mutex<BTreeMap<String, Status>>>,
     failures: tokio::sync::broadcast::Sender<Arc<str>>,
+    /// When the first load is over for those who wait, whatever is still under way.
+    patience: Instant,
+    /// Told when something under way turns out to take long.
+    slow: Arc<Notify>,
 }
 
-/// When a plugin's list may be asked for again, and whether that is already arranged.
+/// A plugin that is being loaded or asked.
+struct UnderWay {
+    attempt: u64,
+    /// What it is loaded for; the same again changes nothing.
+    config: Arc<PluginConfig>,
+    stamp: Option<Stamp>,
+    /// The lists that were announced, if it is only asked again.
+    kinds: Option<Kinds>,
+    /// Set when it takes so long that the first load does not wait for it.
+    slow: Arc<std::sync::atomic::AtomicBool>,
+    abort: AbortHandle,
+}
+
+/// What a task has brought for a plugin; `kinds`: the lists that were announced, if it was only asked again.
+struct Arrived {
+    id: String,
+    brought: Brought,
+    kinds: Option<Kinds>,
+}
+
+/// A plugin's announcements: what it announced that nobody has asked for yet, and when it may be asked.
 struct Announced {
+    kinds: Kinds,
     next: Instant,
-    scheduled: bool,
+    failures: u32,
 }
 
 impl Library {
-    pub fn new(sandbox: Arc<Sandbox>, scopes: Arc<Scopes>, config: Arc<Config>, progress: fn(&str)) -> (Self, Shelf) {
+    pub fn new(
+        sandbox: Arc<Sandbox>,
+        ledger: Arc<Ledger>,
+        scopes: Arc<Scopes>,
+        config: Arc<Config>,
+        progress: fn(&str),
+    ) -> (Self, Shelf) {
         let (catalog, catalog_seen) = watch::channel(Arc::default());
         let (ready, ready_seen) = watch::channel(false);
-        let (later, changes) = mpsc::channel(256);
+        let (changes_sender, changes) = mpsc::channel(16);
         let (failures, _) = tokio::sync::broadcast::channel(64);
         let (status, first): (Arc<_>, Arc<OnceLock<Generations>>) = Default::default();
+        let announcements = Announcements::default();
         let shelf = Shelf {
             catalog: catalog_seen,
             ready: ready_seen,
             first: Arc::clone(&first),
-            changes: later.clone(),
+            changes: changes_sender,
+            announcements: announcements.clone(),
             status: Arc::clone(&status),
             failures: failures.clone(),
         };
         let library = Self {
-            loader: Loader::new(sandbox, progress),
+            bringer: Arc::new(Bringer::new(Loader::new(sandbox, progress), Arc::clone(&scopes), ledger)),
             scopes,
             config,
             served: BTreeMap::new(),
-            listings: HashMap::new(),
             generations: Generations::default(),
+            unpublished: false,
+            settled_by: Instant::now(),
+            under_way: HashMap::new(),
+            tasks: JoinSet::new(),
+            arrived: Vec::new(),
+            last_attempt: 0,
             announced: HashMap::new(),
+            announcements,
             catalog,
             ready,
             first,
             changes,
-            later,
             status,
             failures,
+            patience: Instant::now() + FIRST_LOAD,
+            slow: Arc::default(),
         };
         (library, shelf)
     }
 
     /// Loads everything, then follows changes until all senders are gone or `stop` is cancelled.
     pub async fn run(mut self, stop: CancellationToken) {
-        self.load().await;
+        self.begin();
         loop {
-            let change = tokio::select! {
-                () = stop.cancelled() => return,
-                change = self.changes.recv() => change,
-            };
-            match change {
-                None => return,
-                Some(Change::Files) => self.load().await,
-                Some(Change::Config(config)) => {
-                    if self.config.roots != config.roots {
-                        self.revoke_roots();
-                    }
-                    self.config = config;
-                    self.load().await;
-                }
-                Some(Change::Announced { plugin, list }) => self.announced(plugin, list).await,
+            let due =
+                self.announced.iter().filter(|(id, one)| !one.kinds.is_empty() && !self.under_way.contains_key(*id));
+            let due = due.map(|(_, one)| one.next).min();
+            let waiting_for_first = !*self.ready.borrow();
+            tokio::select! {
+                biased;
+                // What was asked for before the end of the input waits for the first load; after that nothing does.
+                () = stop.cancelled(), if !waiting_for_first => return,
+                change = self.changes.recv() => match change {
+                    None => return,
+                    Some(Change::Files) => self.begin(),
+                    Some(Change::Config(config)) => self.reconfigure(config),
+                },
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => self.done(done),
+                () = self.announcements.notified() => self.take_announcements(),
+                () = sleep_until(due.unwrap_or(self.patience)), if due.is_some() => self.ask_again(),
+                () = self.slow.notified(), if waiting_for_first => {}
+                () = sleep_until(self.patience), if waiting_for_first => {}
+                () = sleep_until(self.settled_by), if self.unpublished || !self.arrived.is_empty() => {}
             }
+            self.settle();
         }
     }
 
-    /// Brings what is served in line with the config and the files.
+    /// Loads everything once and waits for all of it.
     pub async fn load(&mut self) {
-        let started = Instant::now();
-        let wanted = self.wanted();
-        let mut changed = self.remove_unwanted(&wanted);
-        for config in wanted {
-            changed |= self.bring(config).await;
-            // Nobody waits for the first load longer than this, so from then on each plugin counts.
-            if changed && !*self.ready.borrow() && started.elapsed() > FIRST_LOAD {
-                self.publish();
-                changed = false;
-            }
+        self.begin();
+        while let Some(done) = self.tasks.join_next().await {
+            self.done(done);
         }
-        if changed || !*self.ready.borrow() {
-            self.publish();
-        }
-        self.ready.send_replace(true);
+        self.settle();
     }
 
-    /// The plugins there should be, in order of precedence.
-    fn wanted(&self) -> Vec<Arc<PluginConfig>> {
-        let mut wanted = self.config.plugins.clone();
-        let Some(folder) = &self.config.plugin_dir else { return wanted };
-        if let Err(error) = config::check_trusted_directory(folder, "plugin folder") {
-            self.report("plugin_dir", "read", &format!("{error:#}"), false);
-            return wanted;
+    /// Publishes what has changed. Of the first load, all at once, so that nobody sees a part of it: once there is nothing to
+    /// wait for but what takes long.
+    fn settle(&mut self) {
+        use std::sync::atomic::Ordering;
+        let waits = self.under_way.values().any(|one| one.kinds.is_none() && !one.slow.load(Ordering::Relaxed));
+        let first = !*self.ready.borrow();
+        let until = if first { self.patience } else { self.settled_by };
+        let news = self.unpublished || !self.arrived.is_empty();
+        if (first || news) && waits && Instant::now() < until {
+            return;
         }
-        let entries = match std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>) {
-            Ok(entries) => entries,
-            Err(error) => {
-                // What cannot be read is not gone: what was there stays.
-                self.report("plugin_dir", "read", &format!("{}: {error}", folder.display()), true);
-                wanted.extend(
-                    self.served
-                        .values()
-                        .map(|served| &served.config)
-                        .filter(|config| config.origin == Origin::DroppedIn)
-                        .cloned(),
-                );
-                return wanted;
+        self.take_in();
+        if self.unpublished || first {
+            self.publish(self.generations);
+        }
+        if first {
+            self.ready.send_replace(true);
+        }
+    }
+
+    /// The operator's file was read anew: takes away first, then brings.
+    fn reconfigure(&mut self, config: Arc<Config>) {
+        let roots_changed = self.config.roots != config.roots;
+        self.config = config;
+        let wanted = self.wanted();
+        self.remove_unwanted(&wanted);
+        for config in &wanted {
+            self.narrow(config);
+        }
+        if roots_changed {
+            self.revoke_roots();
+        }
+        // What is taken away is gone at once; lists are told to have changed when all of the change is there.
+        if self.unpublished {
+            let told = self.catalog.borrow().generations;
+            self.publish(told);
+            self.change();
+        }
+        self.bring_all(wanted);
+    }
+
+    /// Begins to bring what is served in line with the config and the files.
+    fn begin(&mut self) {
+        let wanted = self.wanted();
+        self.remove_unwanted(&wanted);
+        self.bring_all(wanted);
+    }
+
+    fn bring_all(&mut self, wanted: Vec<Arc<PluginConfig>>) {
+        for config in wanted {
+            let stamp = Stamp::of(&config.path).ok();
+            let same = self.under_way.get(&config.id).is_some_and(|one| {
+                one.kinds.is_none() && one.config == config && one.stamp == stamp && stamp.is_some()
+            });
+            if !same {
+                self.start(config, stamp, None);
+            }
+        }
+    }
+
+    /// Starts a task for a plugin, in place of one that is under way.
+    fn start(&mut self, config: Arc<PluginConfig>, stamp: Option<Stamp>, kinds: Option<Kinds>) {
+        self.last_attempt += 1;
+        let (attempt, id) = (self.last_attempt, config.id.clone());
+        let current = self.served.get(&id).cloned();
+        let slow: Arc<std::sync::atomic::AtomicBool> = Arc::default();
+        let tell = {
+            let (slow, told) = (Arc::clone(&slow), Arc::clone(&self.slow));
+            move || {
+                slow.store(true, std::sync::atomic::Ordering::Relaxed);
+                told.notify_one();
             }
         };
-        self.set_status("plugin_dir", None);
-        let configured: Vec<FileId> = wanted.iter().filter_map(|plugin| FileId::at(&plugin.path)).collect();
-        let mut dropped: Vec<(String, PathBuf)> = entries
-            .iter()
-            .map(std::fs::DirEntry::path)
-            .filter(|path| path.extension().is_some_and(|extension| extension == "wasm") && !path.is_dir())
-            .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)))
-            // Hidden files are what editors and copies leave while they work.
-            .filter(|(id, path)| !id.starts_with('.') && FileId::at(path).is_none_or(|id| !configured.contains(&id)))
-            .collect();
-        dropped.sort();
-        let taken: HashSet<String> = wanted.iter().map(|plugin| plugin.id.clone()).collect();
-        self.scopes.trust(dropped.iter().map(|(_, path)| path.clone()).collect());
-        for (id, path) in dropped {
-            let problem = match config::check_id(&id) {
-                Err(error) => Some(error.to_string()),
-                Ok(()) if taken.contains(&id) => {
-                    Some(format!("a configured plugin has the id `{id}` already; rename the file"))
-                }
-                Ok(()) => None,
+        let (bringer, for_config, for_id) = (Arc::clone(&self.bringer), Arc::clone(&config), id.clone());
+        let again = kinds.is_some();
+        let abort = self.tasks.spawn(async move {
+            let brought = match current {
+                Some(current) if again => bringer.ask_again(&current, tell).await,
+                current => bringer.bring(current.as_ref(), &for_config, tell).await,
             };
-            match problem {
-                Some(problem) => self.report(&path.display().to_string(), "name", &problem, false),
-                None => wanted.push(Arc::new(self.config.dropped_in(&id, path))),
+            (for_id, attempt, brought)
+        });
+        let before = self.under_way.insert(id.clone(), UnderWay { attempt, config, stamp, kinds, slow, abort });
+        let before = before.inspect(|before| before.abort.abort()).map(|before| before.kinds);
+        let arrived = self.arrived.iter().position(|one| one.id == id).map(|at| self.arrived.swap_remove(at).kinds);
+        // What was asked for is still to be asked for.
+        for kinds in before.into_iter().chain(arrived).flatten() {
+            if let Some(announced) = self.announced.get_mut(&id) {
+                announced.kinds.add(kinds);
             }
         }
-        wanted
     }
 
-    fn remove_unwanted(&mut self, wanted: &[Arc<PluginConfig>]) -> bool {
+    /// Takes in what a task has brought, unless another one has taken its place.
+    fn done(&mut self, done: Result<(String, u64, Brought), tokio::task::JoinError>) {
+        let (id, attempt, brought) = match done {
+            Ok(done) => done,
+            // Aborted, because another took its place.
+            Err(error) if error.is_cancelled() => return,
+            Err(error) => {
+                tracing::error!("a defect of wharf: loading a plugin panicked: {error}");
+                return self.under_way.retain(|_, one| !one.abort.is_finished());
+            }
+        };
+        // What had just ended when it was replaced is heard of all the same, and counts for nothing.
+        if self.under_way.get(&id).is_none_or(|one| one.attempt != attempt) {
+            return;
+        }
+        let Some(under_way) = self.under_way.remove(&id) else { return };
+        self.expect();
+        self.arrived.push(Arrived { id, brought, kinds: under_way.kinds });
+    }
+
+    /// Takes in what has arrived, in order of precedence: who comes first has the names, whoever was faster.
+    fn take_in(&mut self) {
+        let mut arrived = std::mem::take(&mut self.arrived);
+        arrived.sort_by_key(|one| self.precedence(&one.id));
+        for Arrived { id, brought, kinds } in arrived {
+            self.take_in_one(id, brought, kinds);
+        }
+    }
+
+    fn take_in_one(&mut self, id: String, brought: Brought, kinds: Option<Kinds>) {
+        match (brought, kinds) {
+            (Brought::Same, _) => {
+                self.set_status(&id, Some(Status::Serving));
+            }
+            (Brought::Fresh(fresh), kinds) => {
+                let before = self.generations;
+                self.serve(*fresh);
+                if let Some(kinds) = kinds {
+                    // What was announced counts as changed even if the list is the same.
+                    for (kind, generation, before) in [
+                        (Kind::Tools, &mut self.generations.tools, before.tools),
+                        (Kind::Resources, &mut self.generations.resources, before.resources),
+                        (Kind::Prompts, &mut self.generations.prompts, before.prompts),
+                    ] {
+                        if kinds.has(kind) {
+                            *generation = (*generation).max(before + 1);
+                        }
+                    }
+                    self.change();
+                }
+                if let Some(announced) = self.announced.get_mut(&id) {
+                    announced.failures = 0;
+                }
+            }
+            (Brought::Failed { problem, instead }, kinds) => {
+                if let Some(instead) = instead {
+                    self.serve(*instead);
+                }
+                self.report(&id, problem.stage, &problem.text, self.served.contains_key(&id));
+                if let (Some(_), Some(announced)) = (kinds, self.announced.get_mut(&id)) {
+                    let wait = FIRST_BACKOFF.saturating_mul(1 << announced.failures.min(16)).min(LONGEST_BACKOFF);
+                    announced.failures += 1;
+                    announced.next = Instant::now() + wait;
+                }
+            }
+        }
+    }
+
+    /// Notes what plugins have announced.
+    fn take_announcements(&mut self) {
+        for (id, kinds) in self.announcements.take() {
+            if self.served.contains_key(&id) {
+                let new = || Announced { kinds: Kinds::default(), next: Instant::now(), failures: 0 };
+                self.announced.entry(id).or_insert_with(new).kinds.add(kinds);
+            }
+        }
+        self.ask_again();
+    }
+
+    /// Asks plugins again that announced a change, each at most once per gap and one time after the other.
+    fn ask_again(&mut self) {
+        let now = Instant::now();
+        let due = self
+            .announced
+            .iter_mut()
+            .filter(|(id, one)| !one.kinds.is_empty() && one.next <= now && !self.under_way.contains_key(*id));
+        let due: Vec<(String, Kinds)> = due
+            .map(|(id, one)| {
+                one.next = now + ANNOUNCEMENT_GAP;
+                (id.clone(), std::mem::take(&mut one.kinds))
+            })
+            .collect();
+        for (id, kinds) in due {
+            if let Some(config) = self.served.get(&id).map(|served| Arc::clone(&served.config)) {
+                self.start(config, None, Some(kinds));
+            }
+        }
+    }
+
+    fn remove_unwanted(&mut self, wanted: &[Arc<PluginConfig>]) {
         let ids: HashSet<&str> = wanted.iter().map(|plugin| plugin.id.as_str()).collect();
         let paths: HashSet<&Path> = wanted.iter().map(|plugin| plugin.path.as_path()).collect();
+        self.under_way.retain(|id, one| {
+            let keep = ids.contains(id.as_str());
+            if !keep {
+                one.abort.abort();
+            }
+            keep
+        });
         let gone: Vec<String> = self.served.keys().filter(|id| !ids.contains(id.as_str())).cloned().collect();
         for id in &gone {
             if let Some(served) = self.take_out(id) {
@@ -190,146 +395,82 @@ impl Library {
                 tracing::info!(plugin = id, "removed");
             }
         }
+        self.announced.retain(|id, _| ids.contains(id.as_str()));
+        self.arrived.retain(|one| ids.contains(one.id.as_str()));
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         // Reported under a path or a key of the config, rather than under the id of a plugin.
         let other = |id: &str| id == "plugin_dir" || (id.contains('/') && Path::new(id).exists());
         status.retain(|id, _| other(id) || ids.contains(id.as_str()));
         drop(status);
-        self.loader.forget_all_but(|path| paths.contains(path));
-        !gone.is_empty()
-    }
-
-    /// Loads one plugin if it or its config changed. True if something new is served.
-    async fn bring(&mut self, config: Arc<PluginConfig>) -> bool {
-        let code = match self.loader.code(&config).await {
-            Ok(code) => code,
-            Err(problem) => {
-                let changed = self.follow(&config);
-                self.failed(&config, &problem);
-                return changed;
-            }
-        };
-        if let Some(served) = self.served.get(&config.id)
-            && served.plugin.code().digest() == code.digest()
-            && served.config == config
-        {
-            self.set_status(&config.id, Some(Status::Serving));
-            return false;
-        }
-        let plugin = Plugin::new(code, spec(&config));
-        match self.ask(&plugin, &config).await {
-            Ok((listing, offer)) => self.serve(plugin, config, listing, offer),
-            Err(problem) => {
-                let changed = self.follow(&config);
-                self.failed(&config, &problem);
-                changed
-            }
-        }
-    }
-
-    /// Has the plugin say what it offers, and checks it.
-    async fn ask(&self, plugin: &Plugin, config: &PluginConfig) -> Result<(Listing, Offer), Problem> {
-        let scope = self.scopes.for_listing(config);
-        let events = Arc::new(Silence);
-        let report = plugin.call(Call { operation: Operation::List, scope, events, timeout: None, client: None }).await;
-        let listing = match report.result {
-            Ok(Outcome::Listing(listing)) => listing,
-            Ok(_) => Listing::default(),
-            Err(error) => {
-                let printed = if report.printed.is_empty() {
-                    String::new()
-                } else {
-                    format!("; it printed: {}", escaped(&report.printed))
-                };
-                let text = format!("{}{printed}", LoadError::List(escaped(&error.to_string())));
-                return Err(Problem { stage: "list", text });
-            }
-        };
-        let offer = bridge::offer(config, listing.clone()).map_err(|text| Problem { stage: "list", text })?;
-        Ok((listing, offer))
+        self.bringer.loader.forget_all_but(|path| paths.contains(path));
     }
 
     /// Takes a loaded plugin in, unless a name of its own is taken. A plugin of lesser precedence that has such a name makes room.
-    fn serve(&mut self, plugin: Plugin, config: Arc<PluginConfig>, listing: Listing, offer: Offer) -> bool {
+    fn serve(&mut self, fresh: Fresh) {
+        let Fresh { plugin, config, offer } = fresh;
         let id = config.id.clone();
         let previous = self.served.get(&id).cloned();
-        let narrowed = previous.as_ref().is_some_and(|old| narrowed(&old.config.grants, &config.grants));
-        let revoked = match &previous {
-            Some(old) if !narrowed => old.revoked.clone(),
-            _ => CancellationToken::new(),
-        };
         let served = Served {
             plugin,
             config: Arc::clone(&config),
-            offer: Arc::new(offer),
+            listed_for: Arc::clone(&config),
+            offer,
             checks: Arc::new(Semaphore::new(1)),
             results: Arc::new(Semaphore::new(1)),
             tasks: Arc::new(Semaphore::new((config.limits.concurrency / 2).max(1))),
-            revoked,
+            // What was narrowed was revoked when the config was read.
+            revoked: previous.as_ref().map_or_else(CancellationToken::new, |old| old.revoked.clone()),
         };
         self.served.insert(id.clone(), served);
         while let Err(clash) = Catalog::build(self.in_order(), self.generations, self.config.page_items) {
             let problem = Problem { stage: "names", text: clash.problem };
             if clash.loser == id {
                 match previous {
-                    Some(previous) => self.served.insert(id, previous),
+                    Some(previous) => self.served.insert(id.clone(), previous),
                     None => self.served.remove(&id),
                 };
-                self.failed(&config, &problem);
-                return self.narrow(&config);
+                self.report(&id, problem.stage, &problem.text, self.served.contains_key(&id));
+                return;
             }
-            if let Some(loser) = self.take_out(&clash.loser) {
-                self.failed(&loser.config, &problem);
+            if self.take_out(&clash.loser).is_some() {
+                self.report(&clash.loser, problem.stage, &problem.text, false);
             }
         }
-        if let Some(previous) = previous.as_ref().filter(|_| narrowed) {
-            previous.revoked.cancel();
-        }
-        self.listings.insert(id.clone(), listing);
         let now = self.served.get(&id).map(|served| Arc::clone(&served.offer));
         self.count_changes(previous.as_ref().map(|old| &*old.offer), now.as_deref());
+        self.change();
         self.set_status(&id, Some(Status::Serving));
         tracing::info!(plugin = id, "serving");
-        true
     }
 
     fn take_out(&mut self, id: &str) -> Option<Served> {
-        self.listings.remove(id);
         let gone = self.served.remove(id)?;
         self.count_changes(Some(&gone.offer), None);
+        self.change();
         Some(gone)
     }
 
-    /// A plugin whose new version fails keeps serving the old one, but as the operator wants it now.
-    fn follow(&mut self, config: &Arc<PluginConfig>) -> bool {
-        let Some(served) = self.served.get(&config.id).cloned() else { return false };
-        if served.config == *config {
-            return false;
-        }
-        let code = served.plugin.code().clone();
-        if config.sha256.as_ref().is_some_and(|expected| expected != code.digest()) {
+    /// Takes away at once what is no longer granted, before anything is loaded: what runs with it ends.
+    fn narrow(&mut self, config: &Arc<PluginConfig>) {
+        let Some(served) = self.served.get_mut(&config.id) else { return };
+        if config.sha256.as_ref().is_some_and(|expected| expected != served.plugin.code().digest()) {
             served.revoked.cancel();
-            return self.take_out(&config.id).is_some();
+            self.take_out(&config.id);
+            return;
         }
-        let listing = self.listings.get(&config.id).cloned().unwrap_or_default();
-        match bridge::offer(config, listing.clone()) {
-            Ok(offer) => self.serve(Plugin::new(code, spec(config)), Arc::clone(config), listing, offer),
-            Err(_) => self.narrow(config),
+        let fewer = served.config.tools != config.tools || served.config.prompts != config.prompts;
+        let narrowed = narrowed(&served.config.grants, &config.grants);
+        if !narrowed && !fewer {
+            return;
         }
-    }
-
-    /// Takes at least away what is no longer granted.
-    fn narrow(&mut self, config: &Arc<PluginConfig>) -> bool {
-        let Some(served) = self.served.get_mut(&config.id) else { return false };
-        if served.config.grants == config.grants {
-            return false;
-        }
-        if narrowed(&served.config.grants, &config.grants) {
+        if narrowed {
             served.revoked.cancel();
             served.revoked = CancellationToken::new();
         }
-        served.config = Arc::new(PluginConfig { grants: config.grants.clone(), ..(*served.config).clone() });
-        true
+        // The rest follows when it is loaded.
+        let (grants, tools, prompts) = (config.grants.clone(), config.tools.clone(), config.prompts.clone());
+        served.config = Arc::new(PluginConfig { grants, tools, prompts, ..(*served.config).clone() });
+        self.change();
     }
 
     /// Stops what works in clients' roots, since the operator has changed where those may lie.
@@ -338,29 +479,48 @@ impl Library {
             served.revoked.cancel();
             served.revoked = CancellationToken::new();
         }
-        self.publish();
+        self.change();
+    }
+
+    /// Configured before dropped in, in the order of the file, then by id.
+    fn precedence(&self, id: &str) -> (usize, String) {
+        let position = self.config.plugins.iter().position(|plugin| plugin.id == id);
+        (position.unwrap_or(usize::MAX), id.to_owned())
     }
 
     fn in_order(&self) -> Vec<Served> {
-        let position = |id: &str| self.config.plugins.iter().position(|plugin| plugin.id == id).unwrap_or(usize::MAX);
         let mut served: Vec<Served> = self.served.values().cloned().collect();
-        served.sort_by_key(|one| (one.config.origin, position(&one.config.id), one.config.id.clone()));
+        served.sort_by_key(|one| (one.config.origin, self.precedence(&one.config.id)));
         served
     }
 
     /// Compares what clients see.
     fn count_changes(&mut self, old: Option<&Offer>, new: Option<&Offer>) {
         let none = Offer::default();
-        let (old, new) = (old.unwrap_or(&none).published(), new.unwrap_or(&none).published());
-        let [tools, resources, prompts] = [0, 1, 2].map(|list| u64::from(old.get(list) != new.get(list)));
+        let (old, new) = (old.unwrap_or(&none), new.unwrap_or(&none));
+        let [tools, resources, prompts] = old.differs(new).map(u64::from);
         self.generations.tools += tools;
         self.generations.resources += resources;
         self.generations.prompts += prompts;
     }
 
-    fn publish(&self) {
-        match Catalog::build(self.in_order(), self.generations, self.config.page_items) {
+    /// Something is served, or not served, that clients do not see yet. They will soon, together with what comes right after it.
+    fn change(&mut self) {
+        self.expect();
+        self.unpublished = true;
+    }
+
+    /// From the first piece of news on, what belongs to it may follow for a while.
+    fn expect(&mut self) {
+        if !self.unpublished && self.arrived.is_empty() {
+            self.settled_by = Instant::now() + SETTLED;
+        }
+    }
+
+    fn publish(&mut self, generations: Generations) {
+        match Catalog::build(self.in_order(), generations, self.config.page_items) {
             Ok(catalog) => {
+                self.unpublished = false;
                 self.first.get_or_init(|| self.generations);
                 self.catalog.send_replace(Arc::new(catalog));
             }
@@ -368,44 +528,8 @@ impl Library {
         }
     }
 
-    /// A plugin announced a change: asks it again, at most once per gap, and counts the change even if the list is the same.
-    async fn announced(&mut self, id: String, list: Kind) {
-        let Some(served) = self.served.get(&id).cloned() else { return };
-        let now = Instant::now();
-        let last = self.announced.entry((id.clone(), list as u8)).or_insert(Announced { next: now, scheduled: false });
-        if now < last.next {
-            if !last.scheduled {
-                last.scheduled = true;
-                let (later, next) = (self.later.clone(), last.next);
-                tokio::spawn(async move {
-                    tokio::time::sleep_until(next.into()).await;
-                    later.send(Change::Announced { plugin: id, list }).await.ok();
-                });
-            }
-            return;
-        }
-        *last = Announced { next: now + ANNOUNCEMENT_GAP, scheduled: false };
-        match self.ask(&served.plugin, &served.config).await {
-            Ok((listing, offer)) => {
-                let before = self.generations;
-                self.serve(served.plugin, served.config, listing, offer);
-                let at_least = |generation: &mut u64, before: u64| *generation = (*generation).max(before + 1);
-                match list {
-                    Kind::Tools => at_least(&mut self.generations.tools, before.tools),
-                    Kind::Resources => at_least(&mut self.generations.resources, before.resources),
-                    Kind::Prompts => at_least(&mut self.generations.prompts, before.prompts),
-                }
-                self.publish();
-            }
-            Err(problem) => self.failed(&served.config, &problem),
-        }
-    }
-
-    fn failed(&self, config: &PluginConfig, problem: &Problem) {
-        self.report(&config.id, problem.stage, &problem.text, self.served.contains_key(&config.id));
-    }
-
-    /// Tells operator and clients of a failure, once until it changes.
+    /// Tells operator and clients of a failure, once until it changes. Clients hear that there is one; what exactly is the
+    /// operator's, since a plugin can put into it whatever it knows.
     fn report(&self, id: &str, stage: &'static str, problem: &str, last_good: bool) {
         let problem = escaped(problem);
         let status = Status::Failed { stage, problem: problem.clone(), last_good };
@@ -413,7 +537,10 @@ impl Library {
             let still = if last_good { "; its last good version serves" } else { "" };
             tracing::error!(plugin = id, stage, "does not load: {problem}{still}");
             // Nobody listening is no failure.
-            self.failures.send(format!("The plugin `{id}` does not load ({stage}): {problem}{still}").into()).ok();
+            let shown = Path::new(id).file_name().unwrap_or_default().to_string_lossy();
+            let text =
+                format!("The plugin `{}` does not load ({stage}){still}; the server's log says why.", escaped(&shown));
+            self.failures.send(text.into()).ok();
         }
     }
 
@@ -428,16 +555,13 @@ impl Library {
     }
 }
 
-fn spec(config: &PluginConfig) -> PluginSpec {
-    PluginSpec { id: config.id.clone(), limits: config.limits.clone(), config: Arc::clone(&config.config) }
-}
-
 /// Whether something that was granted no longer is.
 fn narrowed(old: &Grants, new: &Grants) -> bool {
-    old.roots > new.roots
-        || old.dirs.iter().any(|dir| !new.dirs.contains(dir))
-        || old.env.iter().any(|name| !new.env.contains(name))
-        || (old.ask.elicitation && !new.ask.elicitation)
-        || (old.ask.sampling && !new.ask.sampling)
-        || (old.ask.roots && !new.ask.roots)
+    let Grants { roots, dirs, env, ask } = old;
+    *roots > new.roots
+        || dirs.iter().any(|dir| !new.dirs.contains(dir))
+        || env.iter().any(|name| !new.env.contains(name))
+        || (ask.elicitation && !new.ask.elicitation)
+        || (ask.sampling && !new.ask.sampling)
+        || (ask.roots && !new.ask.roots)
 }

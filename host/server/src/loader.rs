@@ -1,13 +1,14 @@
-//! From the file of a plugin to its compiled code, once for each state of the file.
+//! From the file of a plugin to its compiled code, once for each state of the file. Several at a time.
 
 use std::{
     collections::HashMap,
+    fs::File,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use wharf_sandbox::{Code, LoadError, Sandbox};
+use wharf_sandbox::{Code, Sandbox};
 
 use crate::{
     config::{self, PluginConfig},
@@ -19,7 +20,7 @@ const LONG: Duration = Duration::from_millis(300);
 
 pub struct Loader {
     sandbox: Arc<Sandbox>,
-    files: HashMap<PathBuf, Read>,
+    files: Mutex<HashMap<PathBuf, Read>>,
     /// Says on stderr what takes long.
     progress: fn(&str),
 }
@@ -31,7 +32,7 @@ struct Read {
     code: Result<Code, Problem>,
 }
 
-/// Why a plugin does not load: at which stage, and in words.
+/// Why a plugin does not load: at which stage, and in words for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub stage: &'static str,
@@ -40,28 +41,33 @@ pub struct Problem {
 
 impl Loader {
     pub fn new(sandbox: Arc<Sandbox>, progress: fn(&str)) -> Self {
-        Self { sandbox, files: HashMap::new(), progress }
+        Self { sandbox, files: Mutex::default(), progress }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Read>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets files that are no plugins any more.
-    pub fn forget_all_but(&mut self, keep: impl Fn(&Path) -> bool) {
-        self.files.retain(|path, _| keep(path));
+    pub fn forget_all_but(&self, keep: impl Fn(&Path) -> bool) {
+        self.lock().retain(|path, _| keep(path));
     }
 
-    /// The code in a file, compiled if the file is not the one that was read last.
-    pub async fn code(&mut self, config: &PluginConfig) -> Result<Code, Problem> {
+    /// The code in a file, compiled if the file is not the one that was read last. `slow` is called once if that takes long.
+    pub async fn code(&self, config: &PluginConfig, slow: impl Fn()) -> Result<Code, Problem> {
         let problem = |stage, text: String| Problem { stage, text };
         config::check_trusted_file(&config.path, "plugin").map_err(|error| problem("read", format!("{error:#}")))?;
         let path = config.path.clone();
         let unreadable = |error: std::io::Error| problem("read", format!("{}: {error}", config.path.display()));
         let stamp = Stamp::of(&path).map_err(unreadable)?;
-        let known = self.files.get(&path).filter(|read| read.stamp == stamp);
+        let known = self.lock().get(&path).filter(|read| read.stamp == stamp).cloned();
         let code = match known {
-            Some(read) => read.code.clone(),
+            Some(read) => read.code,
             None => {
-                let code = self.compile(&config.id, path.clone(), stamp.length).await;
+                let file = File::open(&path).map_err(unreadable)?;
+                let code = self.load(&config.id, file, slow).await;
                 // Stamped as before it was read: if it changed meanwhile, it will be read again.
-                self.files.insert(path, Read { stamp, code: code.clone() });
+                self.lock().insert(path, Read { stamp, code: code.clone() });
                 code
             }
         }?;
@@ -77,27 +83,15 @@ impl Loader {
         }
     }
 
-    async fn compile(&self, id: &str, path: PathBuf, length: u64) -> Result<Code, Problem> {
-        let load = |error: LoadError| Problem { stage: "load", text: error.to_string() };
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        if length > wharf_sandbox::MAX_COMPONENT_BYTES {
-            return Err(load(LoadError::TooLarge(length)));
-        }
-        let _turn = self.sandbox.compile_turn().await;
-        let sandbox = Arc::clone(&self.sandbox);
-        let work = tokio::task::spawn_blocking(move || {
-            let bytes = std::fs::read(&path)
-                .map_err(|error| Problem { stage: "read", text: format!("{}: {error}", path.display()) })?;
-            sandbox.compile(&bytes).map_err(load)
-        });
-        let mut work = std::pin::pin!(work);
-        let joined = match tokio::time::timeout(LONG, &mut work).await {
-            Ok(joined) => joined,
+    async fn load(&self, id: &str, file: File, slow: impl Fn()) -> Result<Code, Problem> {
+        let mut work = std::pin::pin!(self.sandbox.load(file, slow));
+        let loaded = match tokio::time::timeout(LONG, &mut work).await {
+            Ok(loaded) => loaded,
             Err(_) => {
                 (self.progress)(&format!("compiling {id} …"));
                 work.await
             }
         };
-        joined.unwrap_or_else(|_| Err(Problem { stage: "load", text: "the compiler failed on this component".into() }))
+        loaded.map_err(|error| Problem { stage: "load", text: error.to_string() })
     }
 }

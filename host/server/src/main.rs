@@ -9,5 +9,8 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if let Some(ended) = wharf_sandbox::compile_if_asked() {
+        return ended;
+    }
     wharf::cli::run(wharf::cli::Arguments::parse())
 }

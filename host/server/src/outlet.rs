@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use crate::ledger::{Account, Charge};
+
 /// What a message takes besides its text.
 const MESSAGE_BYTES: usize = 64;
 
@@ -17,24 +19,27 @@ pub struct Outlet {
     /// A permit for each byte that may wait, which is the queue's bound.
     room: Arc<Semaphore>,
     bytes: u32,
+    /// Pays for what waits.
+    account: Account,
 }
 
 /// A message that waits to be read. Its room is free again when it is dropped.
 pub struct Queued {
     pub text: String,
     _room: OwnedSemaphorePermit,
+    _charge: Charge,
 }
 
-/// The other side is gone.
+/// The other side is gone, or there is no memory for what it does not read.
 #[derive(Debug)]
 pub struct Closed;
 
 impl Outlet {
-    /// `bytes`: how much may wait; a single larger message waits alone.
-    pub fn new(bytes: u32) -> (Self, mpsc::UnboundedReceiver<Queued>) {
+    /// `bytes`: how much may wait; a single larger message waits alone. `account`: pays for it.
+    pub fn new(bytes: u32, account: Account) -> (Self, mpsc::UnboundedReceiver<Queued>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(usize::try_from(bytes).unwrap_or(usize::MAX)));
-        (Self { sender, room, bytes }, receiver)
+        (Self { sender, room, bytes, account }, receiver)
     }
 
     fn room_for(&self, text: &str) -> u32 {
@@ -44,13 +49,16 @@ impl Outlet {
     /// Waits until the other side has read enough.
     pub async fn send(&self, text: String) -> Result<(), Closed> {
         let room = Arc::clone(&self.room).acquire_many_owned(self.room_for(&text)).await.map_err(|_| Closed)?;
-        self.sender.send(Queued { text, _room: room }).map_err(|_| Closed)
+        let charge = self.account.charge(text.len() + MESSAGE_BYTES).map_err(|_| Closed)?;
+        self.sender.send(Queued { text, _room: room, _charge: charge }).map_err(|_| Closed)
     }
 
     /// Drops the message if there is no room: for what may be lost, from where nothing may wait.
     pub fn offer(&self, text: String) {
-        if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(self.room_for(&text)) {
-            self.sender.send(Queued { text, _room: room }).ok();
+        let room = Arc::clone(&self.room).try_acquire_many_owned(self.room_for(&text)).ok();
+        let charge = self.account.charge(text.len() + MESSAGE_BYTES).ok();
+        if let Some((room, charge)) = room.zip(charge) {
+            self.sender.send(Queued { text, _room: room, _charge: charge }).ok();
         }
     }
 
@@ -88,7 +96,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_has_a_bound_in_bytes() {
-        let (outlet, mut queue) = Outlet::new(100);
+        let (outlet, mut queue) = Outlet::new(100, Account::new(10_000));
         outlet.send("x".repeat(20)).await.unwrap();
         outlet.offer("y".repeat(20));
         assert!(outlet.send("z".repeat(20)).now_or_never().is_none(), "there is no room");

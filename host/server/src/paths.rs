@@ -87,22 +87,88 @@ pub fn links(path: &Path) -> Vec<PathBuf> {
     links
 }
 
-/// The folders through which a path can be changed: all folders above it and above each link on its way.
-pub fn folders_leading_to(path: &Path) -> HashSet<FileId> {
-    let mut folders = HashSet::new();
+/// The folders through which a path can be changed, whether or not it is there: all folders above it, above each link on its
+/// way, and above each other name that a mount gives it.
+pub fn folders_leading_to(path: &Path, mounts: &Mounts) -> HashSet<FileId> {
     let mut paths = hops(path);
-    paths.extend(std::fs::canonicalize(path));
-    for path in paths {
-        for folder in path.ancestors() {
-            match std::fs::metadata(folder) {
-                Ok(metadata) if metadata.is_dir() => {
-                    folders.insert(FileId::of(&metadata));
-                }
-                _ => {}
+    paths.push(canonical_as_far(path));
+    let others: Vec<PathBuf> = paths.iter().flat_map(|path| mounts.other_names(&canonical_as_far(path))).collect();
+    let all = paths.iter().chain(&others).flat_map(|path| path.ancestors());
+    all.filter_map(|folder| std::fs::metadata(folder).ok())
+        .filter(std::fs::Metadata::is_dir)
+        .map(|metadata| FileId::of(&metadata))
+        .collect()
+}
+
+/// The path without links, as far as it is there.
+fn canonical_as_far(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|prefix| Some((std::fs::canonicalize(prefix).ok()?, prefix)));
+    match there {
+        Some((canonical, prefix)) => canonical.join(path.strip_prefix(prefix).unwrap_or(Path::new(""))),
+        None => path.to_path_buf(),
+    }
+}
+
+/// What is mounted where, so that a folder is known under all its names.
+#[derive(Debug, Default)]
+pub struct Mounts(Vec<Mount>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    /// Of the file system.
+    device: String,
+    /// What of the file system is mounted.
+    root: PathBuf,
+    point: PathBuf,
+}
+
+impl Mounts {
+    /// As they are now; none where the system does not tell.
+    pub fn now() -> Self {
+        Self::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default())
+    }
+
+    fn parse(text: &[u8]) -> Self {
+        let mount = |line: &[u8]| {
+            let mut fields = line.split(|byte| *byte == b' ').skip(2);
+            let device = String::from_utf8_lossy(fields.next()?).into_owned();
+            Some(Mount { device, root: unescaped(fields.next()?), point: unescaped(fields.next()?) })
+        };
+        Self(text.split(|byte| *byte == b'\n').filter_map(mount).collect())
+    }
+
+    /// Every other path that leads to the same place by way of a mount.
+    fn other_names(&self, path: &Path) -> Vec<PathBuf> {
+        // Of two at one point, the later one hides the earlier.
+        let containing = self.0.iter().filter(|mount| path.starts_with(&mount.point));
+        let Some(own) = containing.max_by_key(|mount| mount.point.components().count()) else { return Vec::new() };
+        let rest = path.strip_prefix(&own.point).unwrap_or(Path::new(""));
+        let place = own.root.join(rest);
+        let same = self.0.iter().filter(|mount| mount.device == own.device);
+        same.filter_map(|mount| Some(mount.point.join(place.strip_prefix(&mount.root).ok()?)))
+            .filter(|other| other != path)
+            .collect()
+    }
+}
+
+/// A path as the kernel writes it: white space and backslashes as octal numbers.
+fn unescaped(text: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let number = after.get(..3).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match number.filter(|_| *first == b'\\') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(3..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
             }
         }
     }
-    folders
+    <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes).into()
 }
 
 #[cfg(test)]
@@ -119,10 +185,33 @@ mod tests {
         std::fs::write(base.join("c/real"), b"").unwrap();
         std::os::unix::fs::symlink(base.join("b/second"), base.join("a/first")).unwrap();
         std::os::unix::fs::symlink("../c/real", base.join("b/second")).unwrap();
-        let folders = folders_leading_to(&base.join("a/first"));
+        let folders = folders_leading_to(&base.join("a/first"), &Mounts::default());
         for (folder, leads) in [("a", true), ("b", true), ("c", true), ("d", false), ("", true)] {
             assert_eq!(folders.contains(&FileId::at(&base.join(folder)).unwrap()), leads, "{folder}");
         }
+        let missing = folders_leading_to(&base.join("a/no/such/file"), &Mounts::default());
+        assert!(missing.contains(&FileId::at(&base.join("a")).unwrap()), "what may be made there counts");
         std::fs::remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_known_under_all_its_names() {
+        let mounts = Mounts::parse(
+            b"22 1 8:1 / / rw - ext4 /dev/a rw\n\
+              30 22 8:1 /srv/plugins /home/u/my\\040proj rw - ext4 /dev/a rw\n\
+              31 22 8:1 /srv /mnt/all rw - ext4 /dev/a rw\n\
+              32 22 8:2 / /srv/other rw - ext4 /dev/b rw\n\
+              33 22 8:1 /srv/plugins/p.wasm /home/u/file rw - ext4 /dev/a rw\n\
+              nonsense\n",
+        );
+        let names = |path: &str| mounts.other_names(Path::new(path));
+        let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(
+            names("/srv/plugins/p.wasm"),
+            paths(&["/home/u/my proj/p.wasm", "/mnt/all/plugins/p.wasm", "/home/u/file"])
+        );
+        assert_eq!(names("/home/u/my proj/x"), paths(&["/srv/plugins/x", "/mnt/all/plugins/x"]));
+        assert_eq!(names("/srv/other/x"), paths(&[]), "another file system");
+        assert_eq!(names("/etc/x"), paths(&[]));
     }
 }

@@ -86,6 +86,7 @@ async fn complete(ctx: &Context, params: Complete) -> Result<String, RpcError> {
             found.ok_or_else(|| RpcError::invalid_params("unknown prompt"))?
         }
         Reference::Resource { uri } => {
+            check_uri(uri)?;
             // Clients may name the template or a URI it covers.
             let served = catalog.template(uri).or_else(|| catalog.resource(uri).map(|(served, _)| served));
             (
@@ -123,7 +124,16 @@ fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError
     Ok(ctx.encoder.empty())
 }
 
+/// No resource has a longer one, and what is refused is not repeated at any length.
+pub fn check_uri(uri: &str) -> Result<(), RpcError> {
+    if uri.len() > bridge::MAX_URI_BYTES {
+        return Err(RpcError::invalid_params(format!("the URI has more than {} bytes", bridge::MAX_URI_BYTES)));
+    }
+    Ok(())
+}
+
 async fn subscribe(ctx: &Context, params: params::Subscribe) -> Result<String, RpcError> {
+    check_uri(&params.uri)?;
     let catalog = ctx.server.shelf.catalog().await;
     if catalog.resource(&params.uri).is_none() {
         return Err(RpcError::resource_not_found(&params.uri));

@@ -12,9 +12,9 @@ use std::{
 use wharf_sandbox::{Directory, Scope};
 
 use crate::{
-    config::{Access, Config, PluginConfig},
+    config::{self, Access, Config, PluginConfig},
     grants::{self, Lessened},
-    paths::{FileId, folders_leading_to, links},
+    paths::{FileId, Mounts, folders_leading_to, links},
     roots::{Ceilings, Now, OpenDirectory, OpenRoot},
 };
 
@@ -131,7 +131,8 @@ impl Scopes {
     /// The folders from which what wharf trusts can be changed, as they are now.
     fn trusted(&self) -> HashSet<FileId> {
         let dropped_in = self.dropped_in.read().unwrap_or_else(PoisonError::into_inner);
-        self.state().trusted.iter().chain(&*dropped_in).flat_map(|path| folders_leading_to(path)).collect()
+        let mounts = Mounts::now();
+        self.state().trusted.iter().chain(&*dropped_in).flat_map(|path| folders_leading_to(path, &mounts)).collect()
     }
 
     /// Says which files of the plugin folder are plugins.
@@ -241,7 +242,14 @@ impl State {
         let binary = std::env::current_exe().ok();
         let plugins = config.plugins.iter().map(|plugin| &plugin.path);
         let within_folders = config.plugin_dir.iter().chain(cache).map(|folder| folder.join("*"));
-        let trusted = plugins.chain(&config.file).chain(&binary).cloned().chain(within_folders).collect();
+        let now = plugins.chain(&config.file).chain(&binary).cloned().chain(within_folders);
+        // What the next start would trust counts as well, whatever was chosen for this one.
+        let later = config::trusted_by_default()
+            .into_iter()
+            .chain(crate::app::cache_dirs().into_iter().map(|dir| dir.join("*")));
+        let mut trusted: Vec<PathBuf> = now.chain(later).collect();
+        trusted.sort();
+        trusted.dedup();
         Self { ceilings, opened, fixed: fixed.collect(), trusted }
     }
 }

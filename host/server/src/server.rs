@@ -1,7 +1,7 @@
 //! What all connections share.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -14,6 +14,8 @@ use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
 
 use crate::{
     config::Config,
+    ledger::Ledger,
+    refusals::Refusals,
     scope::Scopes,
     seal::Seal,
     shelf::Shelf,
@@ -26,8 +28,12 @@ pub const INSTRUCTIONS: Option<&str> = None;
 /// Resource updates that a slow listener may be behind before it is told of all its resources.
 const UPDATES_KEPT: usize = 256;
 
+/// Different things that a plugin was refused, of which the operator is told.
+const HINTS_PER_PLUGIN: usize = 64;
+
 pub struct Server {
     pub config: Arc<Config>,
+    pub ledger: Arc<Ledger>,
     pub shelf: Shelf,
     pub scopes: Arc<Scopes>,
     pub seal: Seal,
@@ -41,12 +47,16 @@ pub struct Server {
     pub tracker: TaskTracker,
     encoders: [Arc<Encoder>; Revision::ALL.len()],
     incidents: AtomicU64,
-    hinted: Mutex<HashSet<String>>,
+    /// By plugin, what the operator was told.
+    hinted: Mutex<HashMap<String, HashSet<String>>>,
+    /// What was refused before anybody was known to ask.
+    pub refusals: Refusals,
 }
 
 impl Server {
     pub fn new(
         config: Arc<Config>,
+        ledger: Arc<Ledger>,
         shelf: Shelf,
         scopes: Arc<Scopes>,
         stop: CancellationToken,
@@ -58,6 +68,7 @@ impl Server {
             None => Seal::generate().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
         };
         Ok(Arc::new(Self {
+            ledger,
             shelf,
             scopes,
             seal,
@@ -72,6 +83,7 @@ impl Server {
             config,
             incidents: AtomicU64::new(0),
             hinted: Mutex::default(),
+            refusals: Refusals::default(),
         }))
     }
 
@@ -97,7 +109,8 @@ impl Server {
     /// Tells the operator, once for each text, what a plugin was refused and where to allow it.
     pub fn hint(&self, plugin: &str, text: String) {
         let mut hinted = self.hinted.lock().unwrap_or_else(PoisonError::into_inner);
-        if hinted.len() < 4096 && hinted.insert(format!("{plugin}: {text}")) {
+        let told = hinted.entry(plugin.to_owned()).or_default();
+        if told.len() < HINTS_PER_PLUGIN && told.insert(text.clone()) {
             let file = self.config.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
             tracing::warn!(plugin, "{text}; to allow it, edit [plugins.{plugin}.grants] in {file}");
         }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use tokio::sync::{broadcast, mpsc, watch};
-use wharf_sandbox::model::Kind;
 
 use crate::{
+    announced::Announcements,
     catalog::{Catalog, Generations},
     config::Config,
 };
@@ -24,8 +24,6 @@ pub enum Change {
     Files,
     /// The operator's file was read anew.
     Config(Arc<Config>),
-    /// A plugin says that one of its lists changed.
-    Announced { plugin: String, list: Kind },
 }
 
 /// How a plugin fares, for `check` and for the log.
@@ -49,6 +47,8 @@ pub struct Shelf {
     /// What there was when it was over: no list that a client has seen is older.
     pub first: Arc<OnceLock<Generations>>,
     pub changes: mpsc::Sender<Change>,
+    /// Where plugins say that their lists changed.
+    pub announcements: Announcements,
     pub(crate) status: Arc<Mutex<BTreeMap<String, Status>>>,
     /// Told of plugins that fail, in one sentence for clients.
     pub failures: broadcast::Sender<Arc<str>>,

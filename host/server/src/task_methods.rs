@@ -56,7 +56,7 @@ pub fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
     }
     let tasks = &ctx.server.tasks;
     let running = tasks.under_way(&record.task.id);
-    tasks.end(&record.task.id, TaskStatus::Cancelled, Some("cancelled by the client"), None);
+    tasks.end(&record.task.id, TaskStatus::Cancelled, Some("cancelled by the client"), None, None);
     if let Some(running) = running {
         running.cancelled.cancel();
     }
@@ -72,7 +72,7 @@ pub fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| RpcError::invalid_params("unknown cursor"))?,
     };
-    let page = ctx.server.config.page_items;
+    let page = ctx.server.shelf.catalog.borrow().page_items.max(1);
     // One more than fits, to know whether there is another page.
     let mut records = ctx.server.tasks.list(&ctx.owner(), after, page + 1);
     let more = records.len() > page;

@@ -2,11 +2,14 @@
 
 use regex::{Regex, RegexBuilder};
 
+/// What a compiled template takes at the most, and again for matching.
+const SIZE_BYTES: usize = 32 << 10;
+
 /// A template that can be matched.
 #[derive(Debug)]
 pub struct Template {
-    /// How much stands before the first expression; the longest wins among templates that match.
-    pub literal_prefix: usize,
+    /// What stands before the first expression; the longest wins among a plugin's templates that match.
+    pub prefix: String,
     pattern: Regex,
 }
 
@@ -31,11 +34,11 @@ impl Template {
         pattern.push_str(&regex::escape(rest));
         pattern.push('$');
         let pattern = RegexBuilder::new(&pattern)
-            .size_limit(256 << 10)
-            .dfa_size_limit(1 << 20)
+            .size_limit(SIZE_BYTES)
+            .dfa_size_limit(SIZE_BYTES)
             .build()
             .map_err(|_| "it is too large")?;
-        Ok(Self { literal_prefix: prefix.len(), pattern })
+        Ok(Self { prefix: prefix.to_owned(), pattern })
     }
 
     pub fn matches(&self, uri: &str) -> bool {

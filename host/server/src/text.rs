@@ -1,9 +1,15 @@
 //! Text that came from a guest, made fit for people's eyes.
 
-/// Whether a character can change how the text around it is shown: controls, and marks that turn its direction.
-fn is_deceptive(character: char) -> bool {
+/// Whether a character can change how the text around it is shown, or says something that nobody sees: controls, ends of lines
+/// that look like none, marks that turn a text's direction, and what has no shape but reaches a model all the same. Not
+/// those that join letters, which some scripts and emoji need.
+pub fn is_deceptive(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(
+            character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 /// For descriptions and questions: deceptive characters go, line breaks and tabs stay.
@@ -33,6 +39,10 @@ mod tests {
         let text = "a\u{1b}[31mb\u{202e}c\nd\te\r\u{7}";
         assert_eq!(clean(text), "a[31mbc\nd\te");
         assert_eq!(escaped(text), r"a\u{1b}[31mb\u{202e}c\nd\te\r\u{7}");
-        assert_eq!(escaped("grüße 🌊"), "grüße 🌊");
+        for invisible in ['\u{61c}', '\u{2028}', '\u{2029}', '\u{e0041}', '\u{200b}', '\u{2064}', '\u{e0100}', '\u{9b}']
+        {
+            assert_eq!(clean(&format!("a{invisible}b")), "ab", "{}", invisible.escape_unicode());
+        }
+        assert_eq!(escaped("grüße 🌊 👩\u{200d}🚀 می\u{200c}خواهم"), "grüße 🌊 👩\u{200d}🚀 می\u{200c}خواهم");
     }
 }

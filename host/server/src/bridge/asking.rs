@@ -123,7 +123,7 @@ fn check_tool_results(params: &Object) -> Result<(), String> {
 
 /// A form's schema: an object of plain fields, nothing nested.
 fn form_schema(text: &str) -> Result<Value, String> {
-    Schema::compile(text, true).map_err(|error| format!("the schema of its form: {error}"))?;
+    Schema::small(text).map_err(|error| format!("the schema of its form: {error}"))?;
     let schema = parse_json(text)?;
     let fields =
         schema.get("properties").and_then(Value::as_object).ok_or("the schema of its form has no `properties`")?;
@@ -162,7 +162,7 @@ pub fn answer(question: &mcp::Question, reply: &Value) -> Result<wit::Answer, St
     match question {
         mcp::Question::Form { schema, .. } => elicited(reply, || {
             let content = reply.get("content").cloned().unwrap_or_else(|| json!({}));
-            Schema::compile(&schema.to_string(), true)?.check(&content)?;
+            Schema::small(&schema.to_string())?.check(&content)?;
             Ok(content.to_string())
         }),
         mcp::Question::Page { .. } => elicited(reply, || Ok("{}".into())),

@@ -6,6 +6,10 @@ use wharf_protocol::{Object, RpcError};
 use wharf_sandbox::model as wit;
 
 use self::unambiguous::Unambiguous;
+use crate::{
+    answer::{LARGE, heavy},
+    ledger::tree_bytes,
+};
 
 mod asking;
 mod offer;
@@ -13,8 +17,11 @@ mod outcome;
 mod unambiguous;
 
 pub use asking::{ability_for, answer, carried_answer, carry_answer, context, missing_abilities, question, roots};
-pub use offer::{Offer, OfferedPrompt, OfferedTemplate, OfferedTool, offer};
+pub use offer::{MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, offer};
 pub use outcome::{completion, failure_error, prompt_result, read_result, structured_result, tool_result};
+
+/// How many bytes of values take as long as a byte of text that is written.
+const VALUES_TO_TEXT: usize = 64;
 
 /// The `_meta` key under which each list entry names its plugin.
 pub const PLUGIN_META: &str = "dev.wharf/plugin";
@@ -23,8 +30,10 @@ pub const PLUGIN_META: &str = "dev.wharf/plugin";
 /// might take the other one.
 pub fn arguments(raw: Option<&RawValue>) -> Result<Value, RpcError> {
     let text = raw.map_or("{}", RawValue::get);
-    let Unambiguous(value) =
-        serde_json::from_str(text).map_err(|error| RpcError::invalid_params(format!("`arguments`: {error}")))?;
+    // What is many values takes long to read; a long text does not.
+    let large = if text.len() > LARGE { tree_bytes(text.as_bytes()) / VALUES_TO_TEXT } else { 0 };
+    let Unambiguous(value) = heavy(large, || serde_json::from_str(text))
+        .map_err(|error| RpcError::invalid_params(format!("`arguments`: {error}")))?;
     if !value.is_object() {
         return Err(RpcError::invalid_params("`arguments` must be an object"));
     }

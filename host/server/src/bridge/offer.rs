@@ -1,6 +1,9 @@
 //! What plugins offer: checked, cleaned, and under the names they are published as.
 
+use std::sync::Arc;
+
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use wharf_protocol::{
     Object,
     header::{Mirrored, mirrored},
@@ -11,7 +14,8 @@ use wharf_sandbox::{Listing, model as wit};
 use super::{PLUGIN_META, read_more};
 use crate::{
     config::PluginConfig,
-    schema::Schema,
+    ledger::{Account, Charge, tree_bytes},
+    schema::{self, Schema},
     template::{Template, has_scheme},
     text::clean,
 };
@@ -19,10 +23,16 @@ use crate::{
 /// What a plugin offers, checked and under the names it is published as.
 #[derive(Debug, Default)]
 pub struct Offer {
+    /// What the plugin said, for when only its config changes.
+    pub listing: Arc<Listing>,
     pub tools: Vec<OfferedTool>,
     pub resources: Vec<mcp::Resource>,
     pub templates: Vec<OfferedTemplate>,
     pub prompts: Vec<OfferedPrompt>,
+    /// Of what clients see: the tools, the resources with their templates, the prompts. None for what is empty.
+    fingerprints: [Option<[u8; 32]>; 3],
+    /// All of it, as long as anybody holds it.
+    _charge: Option<Charge>,
 }
 
 #[derive(Debug)]
@@ -51,66 +61,113 @@ pub struct OfferedPrompt {
 }
 
 impl Offer {
-    /// What clients see of the tools, of the resources with their templates, and of the prompts; equal if they see no
-    /// difference.
-    pub fn published(&self) -> [String; 3] {
+    /// Whether clients see a difference in the tools, in the resources with their templates, and in the prompts.
+    pub fn differs(&self, other: &Self) -> [bool; 3] {
+        std::array::from_fn(|at| self.fingerprints.get(at) != other.fingerprints.get(at))
+    }
+
+    fn with_fingerprints(mut self) -> Self {
         let tools: Vec<_> = self.tools.iter().map(|tool| &tool.published).collect();
         let templates: Vec<_> = self.templates.iter().map(|template| &template.published).collect();
         let prompts: Vec<_> = self.prompts.iter().map(|prompt| &prompt.published).collect();
-        [format!("{tools:?}"), format!("{:?}{templates:?}", self.resources), format!("{prompts:?}")]
+        self.fingerprints = [
+            (!tools.is_empty()).then(|| fingerprint(&tools)),
+            (!templates.is_empty() || !self.resources.is_empty()).then(|| fingerprint(&(&self.resources, templates))),
+            (!prompts.is_empty()).then(|| fingerprint(&prompts)),
+        ];
+        self
     }
 }
 
-/// Checks a listing. The error says which entry is wrong and how.
-pub fn offer(config: &PluginConfig, listing: Listing) -> Result<Offer, String> {
-    let allowed = |patterns: &Option<Vec<crate::config::Pattern>>, name: &str| {
-        patterns.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
-    };
+fn fingerprint(what: &dyn std::fmt::Debug) -> [u8; 32] {
+    use std::fmt::Write;
+    struct Digesting(Sha256);
+    impl Write for Digesting {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            self.0.update(text);
+            Ok(())
+        }
+    }
+    let mut sha = Digesting(Sha256::new());
+    // Writing into a digest never fails.
+    write!(sha, "{what:?}").ok();
+    sha.0.finalize().into()
+}
+
+/// What an entry takes beside its texts, and how often each text is kept: as listed, as published, in pages by revision.
+const ENTRY_BYTES: usize = 1024;
+const TEXT_COPIES: usize = 4;
+/// What a template takes once it is compiled, at the most.
+const TEMPLATE_BYTES: usize = 64 << 10;
+/// Templates of one plugin: every one of them may have to be tried for a URI.
+const MAX_TEMPLATES: usize = 256;
+/// The longest URI that is published, and the longest description of anything.
+pub const MAX_URI_BYTES: usize = 8 * 1024;
+
+/// Pays for a listing as it is checked.
+struct Purse(Charge);
+
+impl Purse {
+    fn pay(&mut self, bytes: usize) -> Result<(), String> {
+        self.0.grow(bytes).map_err(|full| {
+            format!("the plugin lists more than there is room for: {full} (of total_host_memory_mib in [limits])")
+        })
+    }
+
+    fn entry(&mut self, texts: &[&str], more: Option<&String>) -> Result<(), String> {
+        let texts: usize = texts.iter().map(|text| text.len()).sum();
+        let more = more.map_or(0, |json| json.len() + tree_bytes(json.as_bytes()));
+        self.pay(ENTRY_BYTES + TEXT_COPIES * texts + more)
+    }
+}
+
+/// Checks a listing and pays for it. The error says which entry is wrong and how.
+pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) -> Result<Offer, String> {
+    let mut purse = Purse(account.open());
+    tell_withheld(config, &listing);
     let mut offer = Offer::default();
-    for tool in listing.tools {
-        if allowed(&config.tools, &tool.name) {
-            let name = tool.name.clone();
-            offer.tools.push(offered_tool(config, tool).map_err(|error| format!("tool `{}`: {error}", clean(&name)))?);
-        }
+    for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name)) {
+        let offered = offered_tool(config, tool, &mut purse);
+        offer.tools.push(offered.map_err(|error| format!("tool `{}`: {error}", shown(&tool.name)))?);
     }
-    for entry in listing.resources {
-        if withheld(config, &entry.uri) {
-            continue;
-        }
-        let uri = entry.uri.clone();
-        let resource =
-            offered_resource(config, entry).map_err(|error| format!("resource `{}`: {error}", clean(&uri)))?;
-        offer.resources.push(resource);
+    for entry in listing.resources.iter().filter(|entry| !withheld(config, &entry.uri)) {
+        let offered = offered_resource(config, entry, &mut purse);
+        offer.resources.push(offered.map_err(|error| format!("resource `{}`: {error}", shown(&entry.uri)))?);
     }
-    for template in listing.templates {
-        if withheld(config, &template.uri_template) {
-            continue;
+    for entry in listing.templates.iter().filter(|entry| !withheld(config, &entry.uri_template)) {
+        if offer.templates.len() >= MAX_TEMPLATES {
+            return Err(format!("it lists more than {MAX_TEMPLATES} templates"));
         }
-        let text = template.uri_template.clone();
-        let template =
-            offered_template(config, template).map_err(|error| format!("template `{}`: {error}", clean(&text)))?;
-        offer.templates.push(template);
+        let offered = offered_template(config, entry, &mut purse);
+        offer.templates.push(offered.map_err(|error| format!("template `{}`: {error}", shown(&entry.uri_template)))?);
     }
-    for prompt in listing.prompts {
-        if allowed(&config.prompts, &prompt.name) {
-            let name = prompt.name.clone();
-            let prompt =
-                offered_prompt(config, prompt).map_err(|error| format!("prompt `{}`: {error}", clean(&name)))?;
-            offer.prompts.push(prompt);
-        }
+    for prompt in listing.prompts.iter().filter(|prompt| config.allows_prompt(&prompt.name)) {
+        let offered = offered_prompt(config, prompt, &mut purse);
+        offer.prompts.push(offered.map_err(|error| format!("prompt `{}`: {error}", shown(&prompt.name)))?);
     }
     unique("tool", offer.tools.iter().map(|tool| tool.published.name.as_str()))?;
     unique("resource", offer.resources.iter().map(|resource| resource.uri.as_str()))?;
     unique("template", offer.templates.iter().map(|template| template.published.uri_template.as_str()))?;
     unique("prompt", offer.prompts.iter().map(|prompt| prompt.published.name.as_str()))?;
-    Ok(offer)
+    offer.listing = listing;
+    offer._charge = Some(purse.0);
+    Ok(offer.with_fingerprints())
+}
+
+/// A name in a message: fit for people's eyes, and not at any length.
+fn shown(name: &str) -> String {
+    let mut short: String = clean(name).chars().take(100).collect();
+    if short.len() < name.len() {
+        short.push('…');
+    }
+    short
 }
 
 fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), String> {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     match names.array_windows().find(|[one, other]| one == other) {
-        Some([name, _]) => Err(format!("the {kind} `{}` is listed twice", clean(name))),
+        Some([name, _]) => Err(format!("the {kind} `{}` is listed twice", shown(name))),
         None => Ok(()),
     }
 }
@@ -152,20 +209,21 @@ fn check_icons(icons: &Value) -> Result<(), String> {
     if icons.iter().all(fits) { Ok(()) } else { Err("the `src` of an icon begins with https:// or data:".into()) }
 }
 
-fn offered_tool(config: &PluginConfig, tool: wit::Tool) -> Result<OfferedTool, String> {
+fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> Result<OfferedTool, String> {
     let name = published_name(config, &tool.name)?;
-    let input = Schema::compile(&tool.input_schema, true).map_err(|error| format!("input schema: {error}"))?;
-    let details = tool.details;
-    let more = details.as_ref().and_then(|details| details.more.as_ref());
+    let details = tool.details.as_ref();
+    let more = details.and_then(|details| details.more.as_ref());
+    let title = details.and_then(|details| details.title.as_deref());
+    purse.entry(&[&tool.name, &tool.description, title.unwrap_or_default()], more)?;
+    let input = paid_schema(&tool.input_schema, true, purse).map_err(|error| format!("input schema: {error}"))?;
     let more = entry_more(
         config,
         more,
         &["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"],
     )?;
-    let output = match details.as_ref().and_then(|details| details.output_schema.as_deref()) {
-        Some(text) => Some(Schema::compile(text, false).map_err(|error| format!("output schema: {error}"))?),
-        None => None,
-    };
+    let output = details.and_then(|details| details.output_schema.as_deref());
+    let output = output.map(|text| paid_schema(text, false, purse)).transpose();
+    let output = output.map_err(|error| format!("output schema: {error}"))?;
     let input_schema: Value = serde_json::from_str(input.text.get()).unwrap_or_default();
     let mirrored = mirrored(&input_schema).map_err(|error| format!("input schema: {error}"))?;
     if let Some(nested) = mirrored.iter().find(|one| one.path.len() > 1) {
@@ -176,7 +234,7 @@ fn offered_tool(config: &PluginConfig, tool: wit::Tool) -> Result<OfferedTool, S
             crate::text::escaped(&path)
         );
     }
-    let task = match details.as_ref().map(|details| details.task) {
+    let task = match details.map(|details| details.task) {
         Some(wit::TaskSupport::Required) if config.tasks.is_none() => {
             return Err("it can only run as a task; `extensions` in [protocol] leaves tasks out".into());
         }
@@ -184,7 +242,7 @@ fn offered_tool(config: &PluginConfig, tool: wit::Tool) -> Result<OfferedTool, S
         Some(wit::TaskSupport::Optional) if config.tasks.is_some() => mcp::TaskSupport::Optional,
         _ => mcp::TaskSupport::Forbidden,
     };
-    let annotations = details.as_ref().and_then(|details| details.hints.as_ref()).map(|hints| {
+    let annotations = details.and_then(|details| details.hints.as_ref()).map(|hints| {
         let mut annotations = Object::new();
         for (key, value) in [
             ("readOnlyHint", hints.read_only),
@@ -200,7 +258,7 @@ fn offered_tool(config: &PluginConfig, tool: wit::Tool) -> Result<OfferedTool, S
     });
     let published = mcp::Tool {
         name,
-        title: details.as_ref().and_then(|details| details.title.as_deref()).map(clean),
+        title: title.map(clean),
         description: clean(&tool.description),
         input_schema: input.text.clone(),
         output_schema: output.as_ref().map(|schema| schema.text.clone()),
@@ -208,49 +266,79 @@ fn offered_tool(config: &PluginConfig, tool: wit::Tool) -> Result<OfferedTool, S
         task,
         more,
     };
-    let ask_before_task = details.as_ref().is_some_and(|details| details.ask_before_task);
+    let ask_before_task = details.is_some_and(|details| details.ask_before_task);
     let needs = details.map_or(wit::Abilities::empty(), |details| details.needs);
-    Ok(OfferedTool { published, own_name: tool.name, input, output, needs, mirrored, ask_before_task })
+    Ok(OfferedTool { published, own_name: tool.name.clone(), input, output, needs, mirrored, ask_before_task })
+}
+
+fn paid_schema(text: &str, object_root: bool, purse: &mut Purse) -> Result<Schema, String> {
+    let plan = schema::Plan::of(text, object_root)?;
+    purse.pay(plan.bytes())?;
+    plan.compile()
 }
 
 fn check_uri(uri: &str) -> Result<(), String> {
+    if uri.len() > MAX_URI_BYTES {
+        return Err(format!("it has more than {MAX_URI_BYTES} bytes"));
+    }
     if !has_scheme(uri) || uri.chars().any(|character| character.is_control() || character == ' ') {
         return Err("it is not an absolute URI".into());
     }
     Ok(())
 }
 
-/// Files are not published for a plugin that could not read one; the rest of what it offers is.
+/// Whether files are not published for a plugin that could not read one; the rest of what it offers is.
 fn withheld(config: &PluginConfig, uri: &str) -> bool {
-    let files = uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
-    let withheld = files && !config.grants.any_directory();
-    if withheld {
+    uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) && !config.grants.any_directory()
+}
+
+/// Tells the operator once of all that is not published.
+fn tell_withheld(config: &PluginConfig, listing: &Listing) {
+    let resources = listing.resources.iter().map(|entry| entry.uri.as_str());
+    let mut uris = resources.chain(listing.templates.iter().map(|entry| entry.uri_template.as_str()));
+    if let Some(uri) = uris.find(|uri| withheld(config, uri)) {
         tracing::warn!(
             plugin = config.id,
-            "{} is not published, because no directory is granted; `roots` or `dirs` in [plugins.{}.grants] grant one",
-            crate::text::escaped(uri),
+            "{} and what else is a file is not published, because no directory is granted; `roots` or `dirs` in \
+             [plugins.{}.grants] grant one",
+            shown(uri),
             config.id
         );
     }
-    withheld
 }
 
-fn offered_resource(config: &PluginConfig, entry: wit::ResourceEntry) -> Result<mcp::Resource, String> {
+fn offered_resource(
+    config: &PluginConfig,
+    entry: &wit::ResourceEntry,
+    purse: &mut Purse,
+) -> Result<mcp::Resource, String> {
     check_uri(&entry.uri)?;
+    let (description, mime_type) = (entry.description.as_deref(), entry.mime_type.as_deref());
+    let texts = [&entry.uri, entry.name.as_str(), description.unwrap_or_default(), mime_type.unwrap_or_default()];
+    purse.entry(&texts, entry.more.as_ref())?;
     if entry.name.is_empty() {
         return Err("it has no name".into());
     }
     let more = entry_more(config, entry.more.as_ref(), &["uri", "name", "description", "mimeType"])?;
     Ok(mcp::Resource {
-        uri: entry.uri,
+        uri: entry.uri.clone(),
         name: clean(&entry.name),
-        description: entry.description.as_deref().map(clean),
-        mime_type: entry.mime_type.as_deref().map(clean),
+        description: description.map(clean),
+        mime_type: mime_type.map(clean),
         more,
     })
 }
 
-fn offered_template(config: &PluginConfig, entry: wit::ResourceTemplate) -> Result<OfferedTemplate, String> {
+fn offered_template(
+    config: &PluginConfig,
+    entry: &wit::ResourceTemplate,
+    purse: &mut Purse,
+) -> Result<OfferedTemplate, String> {
+    let (description, mime_type) = (entry.description.as_deref(), entry.mime_type.as_deref());
+    let texts =
+        [&entry.uri_template, entry.name.as_str(), description.unwrap_or_default(), mime_type.unwrap_or_default()];
+    purse.entry(&texts, entry.more.as_ref())?;
+    purse.pay(TEMPLATE_BYTES)?;
     let template = Template::compile(&entry.uri_template)?;
     check_uri(&entry.uri_template)?;
     if entry.name.is_empty() {
@@ -258,20 +346,24 @@ fn offered_template(config: &PluginConfig, entry: wit::ResourceTemplate) -> Resu
     }
     let more = entry_more(config, entry.more.as_ref(), &["uriTemplate", "name", "description", "mimeType"])?;
     let published = mcp::ResourceTemplate {
-        uri_template: entry.uri_template,
+        uri_template: entry.uri_template.clone(),
         name: clean(&entry.name),
-        description: entry.description.as_deref().map(clean),
-        mime_type: entry.mime_type.as_deref().map(clean),
+        description: description.map(clean),
+        mime_type: mime_type.map(clean),
         more,
     };
     Ok(OfferedTemplate { published, template })
 }
 
-fn offered_prompt(config: &PluginConfig, prompt: wit::Prompt) -> Result<OfferedPrompt, String> {
+fn offered_prompt(config: &PluginConfig, prompt: &wit::Prompt, purse: &mut Purse) -> Result<OfferedPrompt, String> {
     let name = published_name(config, &prompt.name)?;
+    purse.entry(&[&prompt.name, prompt.description.as_deref().unwrap_or_default()], prompt.more.as_ref())?;
+    for argument in &prompt.params {
+        purse.entry(&[&argument.name, argument.description.as_deref().unwrap_or_default()], None)?;
+    }
     unique("argument", prompt.params.iter().map(|argument| argument.name.as_str()))?;
     let more = entry_more(config, prompt.more.as_ref(), &["name", "description", "arguments"])?;
-    let arguments = prompt.params.into_iter().map(|argument| mcp::PromptArgument {
+    let arguments = prompt.params.iter().map(|argument| mcp::PromptArgument {
         name: clean(&argument.name),
         description: argument.description.as_deref().map(clean),
         required: argument.required,
@@ -282,7 +374,7 @@ fn offered_prompt(config: &PluginConfig, prompt: wit::Prompt) -> Result<OfferedP
         arguments: arguments.collect(),
         more,
     };
-    Ok(OfferedPrompt { published, own_name: prompt.name })
+    Ok(OfferedPrompt { published, own_name: prompt.name.clone() })
 }
 
 #[cfg(test)]

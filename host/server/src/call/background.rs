@@ -19,6 +19,7 @@ use super::tool::Answered;
 use crate::{
     catalog::Served,
     context::Context,
+    ledger::{Account, no_room},
     tasks::{Full, Record, Running},
     unguessable,
 };
@@ -27,6 +28,9 @@ use crate::{
 const POLL: Duration = Duration::from_secs(1);
 /// How long a tool that asks before its task may take to do so, before the task begins without.
 const ASK_FIRST: Duration = Duration::from_secs(1);
+
+/// What a task takes besides.
+const TASK_BYTES: usize = 4 * 1024;
 
 /// On which terms a call becomes a task.
 pub struct Terms {
@@ -75,7 +79,14 @@ pub async fn begin(
     let ttl = Duration::from_millis(task.ttl_ms);
     let status = if running.is_asking() { TaskStatus::InputRequired } else { TaskStatus::Working };
     let task = Task { status, ..task };
-    let record = |number| Record { number, task, owner: ctx.owner(), questions: Vec::new(), outcome: None };
+    let account = match &ctx.session {
+        Some(session) => session.account.clone(),
+        None => ctx.server.ledger.client(&ctx.owner()).account.clone(),
+    };
+    // What the call itself takes is paid for as long as it runs, by its request.
+    let paid = account.charge(TASK_BYTES).map_err(|full| no_room(&full))?;
+    let charges = vec![Arc::new(paid)];
+    let record = |number| Record { number, task, owner: ctx.owner(), questions: Vec::new(), outcome: None, charges };
     tasks
         .insert(&running, record)
         .map_err(|Full| RpcError::internal("there are too many tasks; wait until some of them have expired"))?;
@@ -101,9 +112,9 @@ pub async fn begin(
             () = tokio::time::sleep(ttl) => None,
         };
         match finished {
-            Some(Ok(answered)) => finish(&ctx, &running.id, answered),
-            Some(Err(_)) => finish(&ctx, &running.id, Err(ctx.server.incident("a task panicked"))),
-            None => tasks.end(&running.id, TaskStatus::Cancelled, Some("cancelled"), None),
+            Some(Ok(answered)) => finish(&ctx, &running.id, answered, &account),
+            Some(Err(_)) => finish(&ctx, &running.id, Err(ctx.server.incident("a task panicked")), &account),
+            None => tasks.end(&running.id, TaskStatus::Cancelled, Some("cancelled"), None, None),
         }
         tasks.forget(&running);
     });
@@ -111,21 +122,29 @@ pub async fn begin(
 }
 
 /// A failed call is a failed task in 2025-11-25, and a completed one in the extension.
-fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>) {
+fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>, account: &Account) {
     let tasks = &ctx.server.tasks;
+    // A result is kept for as long as the task, so it is paid for.
+    let mut charge = None;
+    let answered = answered.and_then(|answered| {
+        if let Answered::Result { json, .. } = &answered {
+            charge = Some(Arc::new(account.charge(json.len()).map_err(|full| no_room(&full))?));
+        }
+        Ok(answered)
+    });
     match answered {
         Ok(Answered::Result { json, is_error }) => {
             let failed = is_error && ctx.encoder.revision.era() == Era::Legacy;
             let status = if failed { TaskStatus::Failed } else { TaskStatus::Completed };
-            tasks.end(id, status, is_error.then_some("the tool reports a failure"), Some(Ok(json.into())));
+            tasks.end(id, status, is_error.then_some("the tool reports a failure"), Some(Ok(json.into())), charge);
         }
         Ok(Answered::InputRequired(_)) => {
             let error = ctx.server.incident("a task asked as if it were none");
-            tasks.end(id, TaskStatus::Failed, None, Some(Err(error)));
+            tasks.end(id, TaskStatus::Failed, None, Some(Err(error)), None);
         }
         Err(error) => {
             let message = error.message.clone();
-            tasks.end(id, TaskStatus::Failed, Some(&message), Some(Err(error)));
+            tasks.end(id, TaskStatus::Failed, Some(&message), Some(Err(error)), None);
         }
     }
 }

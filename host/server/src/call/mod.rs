@@ -45,8 +45,9 @@ impl From<RpcError> for Failed {
 }
 
 pub async fn resource(ctx: &Context, params: ReadResource, retry: Retry) -> Result<String, RpcError> {
-    let catalog = ctx.server.shelf.catalog().await;
     let uri = &params.uri;
+    crate::router::check_uri(uri)?;
+    let catalog = ctx.server.shelf.catalog().await;
     let Some((served, mime_type)) = catalog.resource(uri) else { return Err(RpcError::resource_not_found(uri)) };
     let none = json!({});
     let request = Request { method: "resources/read", name: uri, arguments: &none, served };

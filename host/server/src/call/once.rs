@@ -38,7 +38,7 @@ pub async fn once(ctx: &Context, served: &Served, operation: Operation, roots: &
     };
     let hints = hints(ctx, served, &report.denials);
     if !report.printed.is_empty() {
-        tracing::debug!(plugin = id, "printed: {}", escaped(&report.printed));
+        tracing::debug!(plugin = id, "printed: {}", escaped(&served.config.settings.redacted(&report.printed)));
     }
     match report.result {
         Ok(Outcome::Tool(ToolOutcome::Done(mut result))) if result.is_error && !hints.is_empty() => {
@@ -52,14 +52,14 @@ pub async fn once(ctx: &Context, served: &Served, operation: Operation, roots: &
         }),
         Err(error) => {
             let detail = match &error {
-                CallError::Trap { detail, .. } => escaped(detail),
+                CallError::Trap { detail, .. } => escaped(&served.config.settings.redacted(detail)),
                 _ => String::new(),
             };
             let took = report.took.as_millis();
             tracing::warn!(
                 plugin = id,
                 took_ms = took,
-                printed = escaped(&report.printed),
+                printed = escaped(&served.config.settings.redacted(&report.printed)),
                 detail,
                 "a call failed: {error}"
             );

@@ -17,6 +17,7 @@ use super::{
     request::{Prepared, Request},
 };
 use crate::{
+    answer::{LARGE, heavy},
     bridge::{self, OfferedTool},
     catalog::{Catalog, Served},
     context::Context,
@@ -193,14 +194,6 @@ async fn told(ctx: &Context, served: &Served, tool: &OfferedTool, outcome: ToolO
         Ok(result) => Ok(heavy(structured_bytes, || Answered::tool(ctx, result))),
         Err(problem) => Answered::failed(ctx, defect(served, &problem)),
     }
-}
-
-/// Larger results take milliseconds to read and write, and many times their size in memory.
-const LARGE: usize = 64 * 1024;
-
-/// Does what takes long for so many bytes without holding up the worker it runs on.
-fn heavy<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    if bytes > LARGE { tokio::task::block_in_place(work) } else { work() }
 }
 
 /// A tool with an output schema must answer by it.

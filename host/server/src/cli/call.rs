@@ -9,8 +9,8 @@ use wharf_protocol::{Frame, Message, Object, meta::RequestMeta};
 
 use super::{Call, load_once, print};
 use crate::{
-    answer::Answer, bridge::OfferedTool, config, context::Context, outlet::Outlet, server::Server, shelf::Status,
-    text::escaped, transport,
+    answer::Answer, bridge::OfferedTool, config, context::Context, ledger::Ledger, outlet::Outlet, server::Server,
+    shelf::Status, text::escaped, transport,
 };
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
@@ -25,7 +25,8 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     }];
     config.plugin_dir = None;
     let config = Arc::new(config);
-    let (shelf, scopes, _library) = load_once(Arc::clone(&config)).await?;
+    let ledger = Ledger::new(config.total_host_memory_bytes);
+    let (shelf, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
     for (id, status) in shelf.status() {
         if let Status::Failed { stage, problem, .. } = status {
             bail!("the plugin {id} does not load ({stage}): {problem}");
@@ -52,11 +53,13 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         bail!("the arguments do not make a request");
     };
     let params = request.params.as_ref();
-    let server = Server::new(config, shelf.clone(), scopes, CancellationToken::new())?;
+    let server = Server::new(config, ledger, shelf.clone(), scopes, CancellationToken::new())?;
     // Nobody reads what is said during the call; what there is no room for is dropped.
-    let (outlet, _messages) = Outlet::new(1);
+    let account = server.ledger.client("command line").account.clone();
+    let charge = Arc::new(account.open());
+    let (outlet, _messages) = Outlet::new(1, account.clone());
     let meta = RequestMeta::read(params).map_err(|error| anyhow::anyhow!("{error}"))?;
-    let ctx = Context::of_claim(&server, &request.id, meta, &"command line".into(), outlet)
+    let ctx = Context::of_claim(&server, &request.id, meta, &"command line".into(), outlet, charge)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
     match transport::answer(&ctx, "tools/call", params).await {
         Ok(Answer::Own(result)) => show(&serde_json::from_str(&result)?),
@@ -97,12 +100,15 @@ fn arguments(tool: &OfferedTool, given: &[String]) -> Result<Value> {
 
 fn show(result: &Value) -> Result<ExitCode> {
     if let Some(requests) = result.get("inputRequests") {
-        bail!("the tool wants to ask its client, which the command line cannot answer: {requests}");
+        bail!(
+            "the tool wants to ask its client, which the command line cannot answer: {}",
+            escaped(&requests.to_string())
+        );
     }
     for block in result.get("content").and_then(Value::as_array).into_iter().flatten() {
         match block.get("text").and_then(Value::as_str) {
             Some(text) => print(&text.lines().map(escaped).collect::<Vec<_>>().join("\n"))?,
-            None => print(&block.to_string())?,
+            None => print(&escaped(&block.to_string()))?,
         }
     }
     let failed = result.get("isError") == Some(&Value::Bool(true));

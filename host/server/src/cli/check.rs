@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use super::{load_once, print};
 use crate::{
     config::{self, Access, CommandLine, PluginConfig},
+    ledger::Ledger,
     shelf::Status,
 };
 
@@ -17,7 +18,8 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     };
     let config = Arc::new(config::load(Some(&file), &CommandLine::default())?);
     print(&format!("config {}", file.display()))?;
-    let (shelf, scopes, _library) = load_once(Arc::clone(&config)).await?;
+    let ledger = Ledger::new(config.total_host_memory_bytes);
+    let (shelf, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
     let catalog = shelf.catalog.borrow().clone();
     let mut failed = 0;
     for (id, status) in shelf.status() {

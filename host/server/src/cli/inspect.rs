@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::{check::could_use, load_once, print};
 use crate::{
     config::{self, CommandLine},
+    ledger::Ledger,
     shelf::Status,
     text::escaped,
 };
@@ -14,7 +15,8 @@ use crate::{
 pub async fn run(plugin: &Path) -> Result<ExitCode> {
     let command_line = CommandLine { plugins: vec![plugin.to_owned()], ..CommandLine::default() };
     let config = Arc::new(config::load(None, &command_line)?);
-    let (shelf, _, _library) = load_once(config).await?;
+    let ledger = Ledger::new(config.total_host_memory_bytes);
+    let (shelf, _, _library) = load_once(config, &ledger).await?;
     for (id, status) in shelf.status() {
         if let Status::Failed { stage, problem, .. } = status {
             print(&format!("{id}: FAILED ({stage}): {problem}"))?;

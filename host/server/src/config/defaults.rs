@@ -29,6 +29,12 @@ pub fn total_memory_mib(total_concurrency: usize) -> usize {
     (32 * total_concurrency).max(2048)
 }
 
+/// What wharf itself may use for plugins and clients: their code and lists, their messages and answers.
+pub const TOTAL_HOST_MEMORY_MIB: usize = 1024;
+/// Address space of all processes that compile at once.
+pub const COMPILE_MEMORY_MIB: usize = 4096;
+pub const COMPILE_TIMEOUT_MS: u64 = 120_000;
+
 pub const LISTEN: &str = "127.0.0.1:7300";
 pub const SESSIONS: usize = 1024;
 pub const LISTENS: usize = 1024;

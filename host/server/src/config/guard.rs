@@ -1,22 +1,20 @@
-//! What wharf trusts must not be writable by others.
+//! What wharf trusts must not be writable by others: neither the file, nor a link on its way, nor any folder that leads to it.
 
 use std::{os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{geteuid, getuid};
 
-/// Refuses a file that another user owns or may write. `what`: a word for the message.
+use crate::paths::hops;
+
+/// Refuses a file that another user owns or may write or replace. `what`: a word for the message.
 pub fn check_trusted_file(path: &Path, what: &str) -> Result<()> {
     let metadata = std::fs::metadata(path).with_context(|| format!("{}: cannot be read", path.display()))?;
     if !metadata.is_file() {
         bail!("{}: not a file", path.display());
     }
     check(path, &metadata, what)?;
-    // Who may write the folder may put another file in its place; a sticky folder keeps that to the owner.
-    let real = std::fs::canonicalize(path)?;
-    let Some(folder) = real.parent() else { return Ok(()) };
-    let metadata = std::fs::metadata(folder)?;
-    if metadata.mode() & 0o1000 != 0 { Ok(()) } else { check(folder, &metadata, &format!("folder of a {what}")) }
+    check_way(path, what)
 }
 
 /// The same for a folder.
@@ -25,22 +23,119 @@ pub fn check_trusted_directory(path: &Path, what: &str) -> Result<()> {
     if !metadata.is_dir() {
         bail!("{}: not a directory", path.display());
     }
-    check(path, &metadata, what)
+    check(path, &metadata, what)?;
+    check_way(path, what)
+}
+
+/// Whoever may write a folder may put another file in its place; a sticky folder keeps that to the owner of what is in it.
+fn check_way(path: &Path, what: &str) -> Result<()> {
+    let mut paths = hops(path);
+    paths.extend(std::fs::canonicalize(path));
+    for step in paths.iter().flat_map(|path| path.ancestors().skip(1)) {
+        let Ok(metadata) = std::fs::symlink_metadata(step) else { continue };
+        if metadata.is_symlink() {
+            check_owner(step, metadata.uid(), &format!("link on the way to a {what}"))?;
+        } else if metadata.mode() & 0o1000 == 0 {
+            check(step, &metadata, &format!("folder on the way to a {what}"))?;
+        }
+    }
+    let link = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_symlink);
+    link.map_or(Ok(()), |link| check_owner(path, link.uid(), &format!("link to a {what}")))
 }
 
 fn check(path: &Path, metadata: &std::fs::Metadata, what: &str) -> Result<()> {
-    let owner = metadata.uid();
-    if owner != 0 && owner != geteuid().as_raw() && owner != getuid().as_raw() {
-        bail!(
-            "{}: this {what} belongs to another user (uid {owner}), who could change it; use one of your own",
-            path.display()
-        );
-    }
-    // Where every user has a group of their own, the group's right is the user's.
-    let own_group = metadata.gid() == geteuid().as_raw();
-    let writable = metadata.mode() & if own_group { 0o002 } else { 0o022 };
-    if writable != 0 {
+    check_owner(path, metadata.uid(), what)?;
+    let mode = metadata.mode();
+    if mode & 0o002 != 0 || (mode & 0o020 != 0 && !is_private(metadata.gid())) {
         bail!("{}: others may write this {what}; run `chmod go-w` on it", path.display());
     }
     Ok(())
+}
+
+fn check_owner(path: &Path, owner: u32, what: &str) -> Result<()> {
+    if is_trusted(owner) || (owner == UNMAPPED && in_user_namespace()) {
+        return Ok(());
+    }
+    bail!(
+        "{}: this {what} belongs to another user (uid {owner}), who could change it; use one of your own",
+        path.display()
+    );
+}
+
+fn is_trusted(user: u32) -> bool {
+    user == 0 || user == geteuid().as_raw() || user == getuid().as_raw()
+}
+
+/// Whom the kernel shows as the owner of what belongs to nobody in here, such as the real root.
+const UNMAPPED: u32 = 65_534;
+
+/// Whether not all users of the machine are known here, as in a container without privileges.
+fn in_user_namespace() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let whole = ["0", "0", "4294967295"];
+    !map.is_empty() && map.split_whitespace().ne(whole)
+}
+
+/// Whether nobody else is in a group, as in the group that many systems give each user: its right is the user's then.
+fn is_private(group: u32) -> bool {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    is_private_by(group, &read("/etc/group"), &read("/etc/passwd"), is_trusted)
+}
+
+fn is_private_by(group: u32, groups: &str, users: &str, trusted: impl Fn(u32) -> bool) -> bool {
+    let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<String>>();
+    let number = |fields: &[String], at: usize| fields.get(at).and_then(|field| field.parse::<u32>().ok());
+    let users: Vec<Vec<String>> = users.lines().map(fields).collect();
+    let Some(entry) = groups.lines().map(fields).find(|entry| number(entry, 2) == Some(group)) else { return false };
+    let members = entry.get(3).map_or("", String::as_str).split(',').filter(|name| !name.is_empty());
+    let id_of = |name: &str| users.iter().find(|user| user.first().is_some_and(|own| own == name));
+    let listed = members.into_iter().all(|name| id_of(name).and_then(|user| number(user, 2)).is_some_and(&trusted));
+    let by_default = users.iter().filter(|user| number(user, 3) == Some(group));
+    listed && by_default.into_iter().all(|user| number(user, 2).is_some_and(&trusted))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_group_is_private_if_nobody_else_is_in_it() {
+        let users =
+            "root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/h:/s\nbob:x:1001:1000::/h:/s\neve:x:1002:1002::/h:/s\n";
+        let groups = "root:x:0:\nada:x:1000:\nown:x:1002:\nteam:x:2000:ada,eve\nmine:x:2001:eve,root\nstaff:x:50:\n";
+        let trusted = |user| user == 0 || user == 1002;
+        for (group, private) in
+            [(0, true), (1000, false), (1002, true), (2000, false), (2001, true), (50, true), (7, false)]
+        {
+            assert_eq!(is_private_by(group, groups, users, trusted), private, "{group}");
+        }
+        // The same number is not the same user.
+        assert!(!is_private_by(1000, groups, users, |user| user == 1000));
+    }
+
+    #[test]
+    fn every_folder_on_the_way_counts() {
+        let base = std::env::temp_dir().join(format!("wharf-guard-{}", std::process::id()));
+        std::fs::create_dir_all(base.join("open/inner")).unwrap();
+        std::fs::create_dir_all(base.join("safe")).unwrap();
+        std::fs::write(base.join("safe/file"), b"").unwrap();
+        std::fs::write(base.join("open/inner/file"), b"").unwrap();
+        symlink(base.join("safe/file"), base.join("open/inner/link")).unwrap();
+        let mode = |path: &str, mode: u32| {
+            std::fs::set_permissions(base.join(path), PermissionsExt::from_mode(mode)).unwrap();
+        };
+        let fits = |path: &str| check_trusted_file(&base.join(path), "plugin").is_ok();
+        assert!(fits("safe/file") && fits("open/inner/file") && fits("open/inner/link"));
+        mode("open", 0o777);
+        assert!(fits("safe/file"));
+        assert!(!fits("open/inner/file"), "the folder above its folder");
+        assert!(!fits("open/inner/link"), "a link can be replaced, wherever it leads");
+        mode("open", 0o1777);
+        assert!(fits("open/inner/file"), "sticky");
+        mode("safe/file", 0o666);
+        assert!(!fits("safe/file"));
+        std::fs::remove_dir_all(base).unwrap();
+    }
 }

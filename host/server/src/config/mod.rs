@@ -15,6 +15,7 @@ mod plugin;
 mod protocol;
 mod raw;
 mod resolved;
+mod settings;
 
 pub use guard::{check_trusted_directory, check_trusted_file};
 pub use http::{Http, Token};
@@ -23,25 +24,55 @@ pub use plugin::{
 };
 pub use protocol::{Protocol, StateKey};
 pub use resolved::{CommandLine, Config, Roots};
+pub use settings::Settings;
 
 /// Where the file is if nobody says: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.
 pub fn default_path() -> Option<PathBuf> {
-    let base = std::env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".config")))?;
-    Some(base.join("wharf").join("wharf.toml"))
+    default_paths().next()
+}
+
+fn default_paths() -> impl Iterator<Item = PathBuf> {
+    base_dirs("XDG_CONFIG_HOME", ".config").map(|base| base.join("wharf").join("wharf.toml"))
+}
+
+/// The folder that a variable names, and the one in the home directory that counts without it.
+pub fn base_dirs(variable: &str, in_home: &str) -> impl Iterator<Item = PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    let home = std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(in_home));
+    named.filter(|path| path.is_absolute()).into_iter().chain(home)
+}
+
+/// What wharf would trust if it were started without being told which file to use: that file, there or not, and the plugins it
+/// names.
+pub fn trusted_by_default() -> Vec<PathBuf> {
+    let mut trusted = Vec::new();
+    for file in default_paths() {
+        // What it says counts only if it is right; where it lies counts always.
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if let (Ok(raw), Some(base)) = (raw::parse(&text), file.parent()) {
+            let plugins = raw.plugins.0.iter().map(|(_, plugin)| plugin.path.clone());
+            let dropped_in = raw.plugin_dir.iter().map(|folder| format!("{folder}/*"));
+            trusted.extend(plugins.chain(dropped_in).filter_map(|path| resolved::absolute(&path, Some(base)).ok()));
+        }
+        trusted.push(file);
+    }
+    trusted
 }
 
 /// Reads the file and adds what the command line says. Without a file, the defaults and the command line alone.
 pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let Some(file) = file else { return resolved::resolve(raw::Config::default(), None, command_line) };
     let file = std::path::absolute(file)?;
-    let name = file.display();
     check_trusted_file(&file, "config")?;
-    let text = std::fs::read_to_string(&file).with_context(|| format!("{name}: cannot be read"))?;
-    let raw = raw::parse(&text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;
-    resolved::resolve(raw, Some(&file), command_line).with_context(|| name.to_string())
+    let text = std::fs::read_to_string(&file).with_context(|| format!("{}: cannot be read", file.display()))?;
+    from_text(&text, Some(&file), command_line)
+}
+
+/// The same of a text. `file`: where it stands, which relative paths are relative to.
+pub fn from_text(text: &str, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
+    let name = file.map_or_else(|| "the config".into(), |file| file.display().to_string());
+    let raw = raw::parse(text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;
+    resolved::resolve(raw, file, command_line).context(name)
 }
 
 /// The file to use: the one that was named, which must exist, or the default one if it exists.

@@ -2,7 +2,6 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
@@ -13,6 +12,7 @@ use super::{
     CommandLine,
     bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
     defaults, raw,
+    settings::Settings,
 };
 
 /// Where a plugin comes from; earlier ones win a clash of names.
@@ -31,8 +31,8 @@ pub struct PluginConfig {
     pub prefix: String,
     pub tools: Option<Vec<Pattern>>,
     pub prompts: Option<Vec<Pattern>>,
-    /// JSON.
-    pub config: Arc<str>,
+    /// Its own table.
+    pub settings: Settings,
     /// Whether a client's calls may follow each other in one instance.
     pub reuse: bool,
     pub limits: Limits,
@@ -118,6 +118,21 @@ impl Pattern {
     }
 }
 
+impl PluginConfig {
+    /// Whether the operator lets a tool be published, by the name that the plugin gives it.
+    pub fn allows_tool(&self, name: &str) -> bool {
+        allows(self.tools.as_deref(), name)
+    }
+
+    pub fn allows_prompt(&self, name: &str) -> bool {
+        allows(self.prompts.as_deref(), name)
+    }
+}
+
+fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
+    patterns.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grants {
     pub roots: Option<Access>,
@@ -164,7 +179,7 @@ pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &Comma
         sha256: None,
         tools: None,
         prompts: None,
-        config: "{}".into(),
+        settings: Settings::default(),
         reuse: false,
         limits: limits.call.clone(),
         tasks: limits.tasks(),
@@ -190,7 +205,7 @@ pub fn resolve(
     ensure!(prefix.chars().all(is_name_character), "`prefix` may have letters, digits, `_`, `-` and `.`");
     let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?;
     let patterns = |names: Vec<String>| names.into_iter().map(Pattern).collect();
-    let config = resolve_environment(&toml::Value::Table(raw.config)).context("config")?;
+    let settings = Settings::resolve(raw.config).context("config")?;
     Ok(PluginConfig {
         id: id.to_owned(),
         origin: Origin::Configured,
@@ -199,7 +214,7 @@ pub fn resolve(
         prefix,
         tools: raw.tools.map(patterns),
         prompts: raw.prompts.map(patterns),
-        config: config.to_string().into(),
+        settings,
         reuse,
         limits: limits.call,
         tasks,
@@ -244,29 +259,6 @@ pub fn parse_access(text: &str) -> Result<Access> {
         "read-write" => Ok(Access::ReadWrite),
         other => bail!("`{other}` is neither \"read\" nor \"read-write\""),
     }
-}
-
-/// Replaces each table that is just `{ env = "NAME" }` by the variable's value.
-fn resolve_environment(value: &toml::Value) -> Result<serde_json::Value> {
-    Ok(match value {
-        toml::Value::Table(table) => match (table.len(), table.get("env").and_then(toml::Value::as_str)) {
-            (1, Some(name)) => match std::env::var(name) {
-                Ok(value) => value.into(),
-                Err(_) => bail!("the environment variable {name} is not set, or not UTF-8"),
-            },
-            _ => {
-                let entries: Result<serde_json::Map<_, _>> =
-                    table.iter().map(|(key, value)| Ok((key.clone(), resolve_environment(value)?))).collect();
-                entries?.into()
-            }
-        },
-        toml::Value::Array(items) => items.iter().map(resolve_environment).collect::<Result<_>>()?,
-        toml::Value::String(text) => text.clone().into(),
-        toml::Value::Integer(number) => (*number).into(),
-        toml::Value::Float(number) => (*number).into(),
-        toml::Value::Boolean(flag) => (*flag).into(),
-        toml::Value::Datetime(time) => time.to_string().into(),
-    })
 }
 
 /// The id of a plugin: what prefixes and `[plugins.<id>]` are made of.

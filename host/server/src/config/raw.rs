@@ -53,6 +53,9 @@ pub struct Roots {
 pub struct Limits {
     pub total_concurrency: Option<usize>,
     pub total_memory_mib: Option<usize>,
+    pub total_host_memory_mib: Option<usize>,
+    pub compile_memory_mib: Option<usize>,
+    pub compile_timeout_ms: Option<u64>,
     pub message_kib: Option<usize>,
     pub page_items: Option<usize>,
     pub total_tasks: Option<usize>,

@@ -4,17 +4,19 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{
-    bounds::{kib, mib, within_bounds},
+    bounds::{duration_ms, kib, mib, within_bounds},
     defaults,
     http::{self, Http},
     plugin::{self, Access, DefaultLimits, Grants, Origin, PluginConfig},
     protocol::{self, Protocol},
     raw,
+    settings::Settings,
 };
 
 #[derive(Debug, Clone)]
@@ -26,6 +28,10 @@ pub struct Config {
     pub roots: Roots,
     pub total_concurrency: usize,
     pub total_memory_bytes: usize,
+    /// What wharf itself uses for plugins and clients.
+    pub total_host_memory_bytes: usize,
+    pub compile_memory_bytes: usize,
+    pub compile_timeout: Duration,
     pub message_bytes: usize,
     pub page_items: usize,
     /// Tasks that are kept at once, running or not.
@@ -53,20 +59,23 @@ pub struct CommandLine {
     pub listen: Option<SocketAddr>,
 }
 
+/// A path as the file writes it: relative to the file, or with `~` for the home directory.
+pub fn absolute(path: &str, base: Option<&Path>) -> Result<PathBuf> {
+    ensure!(!path.is_empty(), "a path is empty");
+    let path = match path.strip_prefix("~/").zip(std::env::home_dir()) {
+        Some((rest, home)) => home.join(rest),
+        None if path == "~" => std::env::home_dir().context("`~`: there is no home directory")?,
+        None => PathBuf::from(path),
+    };
+    match base {
+        Some(base) => Ok(base.join(path)),
+        None => Ok(std::path::absolute(path)?),
+    }
+}
+
 pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let base = file.and_then(Path::parent).map(Path::to_path_buf);
-    let absolute = |path: &str| -> Result<PathBuf> {
-        ensure!(!path.is_empty(), "a path is empty");
-        let path = match path.strip_prefix("~/").zip(std::env::home_dir()) {
-            Some((rest, home)) => home.join(rest),
-            None if path == "~" => std::env::home_dir().context("`~`: there is no home directory")?,
-            None => PathBuf::from(path),
-        };
-        match &base {
-            Some(base) => Ok(base.join(path)),
-            None => Ok(std::path::absolute(path)?),
-        }
-    };
+    let absolute = |path: &str| absolute(path, base.as_deref());
     let protocol = protocol::resolve(&raw.protocol).context("[protocol]")?;
     let limits = DefaultLimits::resolve(&raw.limits, protocol.tasks).context("[limits]")?;
     let mut plugins = Vec::new();
@@ -105,6 +114,17 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
             raw.limits.total_memory_mib,
             defaults::total_memory_mib(total_concurrency),
         )?,
+        total_host_memory_bytes: mib(
+            "total_host_memory_mib",
+            raw.limits.total_host_memory_mib,
+            defaults::TOTAL_HOST_MEMORY_MIB,
+        )?,
+        compile_memory_bytes: mib("compile_memory_mib", raw.limits.compile_memory_mib, defaults::COMPILE_MEMORY_MIB)?,
+        compile_timeout: duration_ms(
+            "compile_timeout_ms",
+            raw.limits.compile_timeout_ms,
+            Duration::from_millis(defaults::COMPILE_TIMEOUT_MS),
+        )?,
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
         page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
@@ -129,7 +149,7 @@ impl Config {
             prefix: format!("{id}_"),
             tools: None,
             prompts: None,
-            config: "{}".into(),
+            settings: Settings::default(),
             reuse: false,
             limits: self.limits.call.clone(),
             tasks: self.limits.tasks(),
@@ -140,8 +160,6 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn resolved(text: &str) -> Result<Config> {

@@ -2,10 +2,10 @@
 //! and roots, and through which the server can ask.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -21,9 +21,11 @@ use wharf_protocol::{
 };
 
 use crate::{
+    bridge::MAX_URI_BYTES,
     catalog::Generations,
     hub::{self, Listener},
     in_flight::InFlight,
+    ledger::{Account, Charge, no_room},
     outlet::Outlet,
     scope::CallRoots,
     server::{INSTRUCTIONS, Server},
@@ -36,6 +38,11 @@ pub const PERSON: Duration = Duration::from_secs(600);
 /// How long a client may take to list its roots.
 const ROOTS: Duration = Duration::from_secs(5);
 const MAX_SUBSCRIPTIONS: usize = 1024;
+/// How much a client may say of itself, in each of the two members for that.
+const MAX_DECLARED_BYTES: usize = 16 << 10;
+/// What a session and a subscription take besides.
+const SESSION_BYTES: usize = 8 << 10;
+const SUBSCRIPTION_BYTES: usize = 256;
 
 pub struct Session {
     pub id: String,
@@ -46,13 +53,19 @@ pub struct Session {
     pub capabilities: Arc<ClientCapabilities>,
     pub client_info: Option<Arc<str>>,
     level: Mutex<Level>,
-    subscriptions: Mutex<HashSet<String>>,
+    /// Each with what is paid for it.
+    subscriptions: Mutex<HashMap<String, Charge>>,
     /// Requests of ours that the client has not answered yet.
     pending: Mutex<HashMap<Id, oneshot::Sender<Result<Value, RpcError>>>>,
     next_id: AtomicU64,
     roots: Roots,
     told: Mutex<Option<Generations>>,
     last_used: Mutex<Instant>,
+    /// Whether anything was done in it since it was opened.
+    used: AtomicBool,
+    /// Pays for what is kept for it and said in it.
+    pub account: Account,
+    _charge: Charge,
     /// The client's requests under way, where the session has a stream for each of them.
     pub in_flight: InFlight,
     /// Cancelled when the session ends, and with it everything it does.
@@ -85,6 +98,16 @@ impl Session {
             Some(Some(capabilities)) => capabilities,
             Some(None) => return Err(RpcError::invalid_params("`capabilities` must be an object")),
         };
+        for (what, bytes) in [
+            ("clientInfo", params.client_info.as_ref().map_or(0, |info| info.get().len())),
+            ("capabilities", capabilities.text.len()),
+        ] {
+            if bytes > MAX_DECLARED_BYTES {
+                return Err(RpcError::invalid_params(format!("`{what}` has more than {MAX_DECLARED_BYTES} bytes")));
+            }
+        }
+        let account = server.ledger.session();
+        let charge = account.charge(SESSION_BYTES + 2 * MAX_DECLARED_BYTES).map_err(|full| no_room(&full))?;
         let id = unguessable::id()?;
         let session = Self {
             owner: format!("session {id}").into(),
@@ -101,6 +124,9 @@ impl Session {
             // Before the first load there is nothing to be told of: lists wait for it.
             told: Mutex::new(server.shelf.ready.borrow().then(|| server.shelf.catalog.borrow().generations)),
             last_used: Mutex::new(Instant::now()),
+            used: AtomicBool::new(false),
+            account,
+            _charge: charge,
             in_flight: InFlight::default(),
             ended: CancellationToken::new(),
             stream: Mutex::default(),
@@ -115,6 +141,15 @@ impl Session {
 
     pub fn touch(&self) {
         *lock(&self.last_used) = Instant::now();
+    }
+
+    /// Whether a request was made in it.
+    pub fn is_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub fn set_used(&self) {
+        self.used.store(true, Ordering::Relaxed);
     }
 
     /// Takes the place of an earlier stream; the token is cancelled when another takes this one's.
@@ -139,7 +174,12 @@ impl Session {
                 "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources"
             )));
         }
-        subscriptions.insert(uri);
+        if uri.len() > MAX_URI_BYTES {
+            return Err(RpcError::invalid_params(format!("the URI has more than {MAX_URI_BYTES} bytes")));
+        }
+        let charge = self.account.charge(SUBSCRIPTION_BYTES + uri.len()).map_err(|full| no_room(&full))?;
+        // Of a second one for the same, what was paid for the first is given back.
+        subscriptions.insert(uri, charge);
         Ok(())
     }
 
@@ -271,7 +311,7 @@ impl Listener for Session {
         true
     }
     fn wants_resource(&self, uri: &str) -> bool {
-        lock(&self.subscriptions).iter().any(|subscribed| hub::covers(subscribed, uri))
+        lock(&self.subscriptions).keys().any(|subscribed| hub::covers(subscribed, uri))
     }
     fn wants_task(&self, task: &Record) -> bool {
         self.revision == Revision::V2025_11_25 && task.owner == self.owner
@@ -280,7 +320,7 @@ impl Listener for Session {
         self.revision
     }
     fn resources(&self) -> Vec<String> {
-        lock(&self.subscriptions).iter().cloned().collect()
+        lock(&self.subscriptions).keys().cloned().collect()
     }
     fn tag(&self) -> Option<&Id> {
         None

@@ -82,6 +82,7 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
     if filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > MAX_SUBSCRIBED) {
         return Err(RpcError::invalid_params(format!("a subscription names at most {MAX_SUBSCRIBED} resources")));
     }
+    filter.resource_subscriptions.iter().flatten().try_for_each(|uri| crate::router::check_uri(uri))?;
     // What changes from here on is told.
     ctx.server.shelf.catalog().await;
     let told = Mutex::new(Some(ctx.server.shelf.catalog.borrow().generations));

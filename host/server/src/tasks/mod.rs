@@ -15,6 +15,8 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use wharf_protocol::{RpcError, task::TaskStatus};
 
+use crate::ledger::Charge;
+
 mod running;
 mod store;
 
@@ -109,8 +111,10 @@ impl Tasks {
         status: TaskStatus,
         message: Option<&str>,
         outcome: Option<Result<Arc<str>, RpcError>>,
+        charge: Option<Arc<Charge>>,
     ) {
         self.change(id, |record| {
+            record.charges.extend(charge.clone());
             record.task.status = status;
             record.task.message = message.map(ToOwned::to_owned);
             record.questions.clear();

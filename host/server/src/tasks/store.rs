@@ -12,6 +12,8 @@ use wharf_protocol::{
     task::{Detail, Task},
 };
 
+use crate::ledger::Charge;
+
 /// A task as it is kept.
 #[derive(Debug, Clone)]
 pub struct Record {
@@ -24,6 +26,8 @@ pub struct Record {
     pub questions: Vec<(String, Question)>,
     /// The JSON of the result, once there is one.
     pub outcome: Option<Result<Arc<str>, RpcError>>,
+    /// What is paid for the record, and then for its outcome.
+    pub charges: Vec<Arc<Charge>>,
 }
 
 impl Record {
@@ -38,13 +42,6 @@ impl Record {
 
     pub fn expires(&self) -> SystemTime {
         self.task.created + Duration::from_millis(self.task.ttl_ms)
-    }
-
-    fn bytes(&self) -> usize {
-        match &self.outcome {
-            Some(Ok(result)) => result.len(),
-            _ => 0,
-        }
     }
 }
 
@@ -65,9 +62,6 @@ pub trait TaskStore: Send + Sync {
     fn remove(&self, id: &str);
 }
 
-/// Results of all tasks together, in bytes.
-const MAX_RESULT_BYTES: usize = 64 << 20;
-
 /// Keeps tasks for as long as the process lives.
 pub struct Memory {
     most: usize,
@@ -77,14 +71,11 @@ pub struct Memory {
 #[derive(Default)]
 struct Kept {
     records: BTreeMap<String, Record>,
-    bytes: usize,
 }
 
 impl Kept {
     fn remove(&mut self, id: &str) {
-        if let Some(record) = self.records.remove(id) {
-            self.bytes -= record.bytes();
-        }
+        self.records.remove(id);
     }
 
     fn remove_expired(&mut self) {
@@ -127,17 +118,8 @@ impl TaskStore for Memory {
 
     fn update(&self, id: &str, change: &mut dyn FnMut(&mut Record)) -> bool {
         let mut kept = self.lock();
-        let others = kept.bytes;
         let Some(record) = kept.records.get_mut(id) else { return false };
-        let before = record.bytes();
         change(record);
-        let others = others - before;
-        if others + record.bytes() > MAX_RESULT_BYTES {
-            record.outcome = Some(Err(RpcError::internal("the results of all tasks together take too much memory")));
-            record.task.status = wharf_protocol::task::TaskStatus::Failed;
-        }
-        let now = record.bytes();
-        kept.bytes = others + now;
         true
     }
 
@@ -173,7 +155,7 @@ mod tests {
             ttl_ms,
             poll_ms: 1000,
         };
-        Record { number, task, owner: owner.into(), questions: Vec::new(), outcome: None }
+        Record { number, task, owner: owner.into(), questions: Vec::new(), outcome: None, charges: Vec::new() }
     }
 
     #[test]
@@ -200,21 +182,5 @@ mod tests {
         assert_eq!(numbers(0, 10), [1, 3, 10]);
         assert_eq!(numbers(1, 1), [3]);
         assert_eq!(numbers(10, 10), [0; 0]);
-    }
-
-    #[test]
-    fn results_share_their_memory() {
-        let store = Memory::new(10);
-        let large: Arc<str> = "x".repeat(MAX_RESULT_BYTES / 2 + 1).into();
-        for number in [1, 2] {
-            store.insert(record(number, "a", 60_000)).unwrap();
-            store.update(&format!("t{number}"), &mut |record| record.outcome = Some(Ok(Arc::clone(&large))));
-        }
-        assert!(matches!(store.get("t1").unwrap().outcome, Some(Ok(_))));
-        assert!(matches!(store.get("t2").unwrap().outcome, Some(Err(_))));
-        store.remove("t1");
-        store.insert(record(3, "a", 60_000)).unwrap();
-        store.update("t3", &mut |record| record.outcome = Some(Ok(Arc::clone(&large))));
-        assert!(matches!(store.get("t3").unwrap().outcome, Some(Ok(_))));
     }
 }

@@ -26,7 +26,8 @@ use wharf_protocol::{
 };
 
 use super::{
-    body::read_message,
+    body::{Hold, read_message},
+    connections::Peer,
     headers::{accepts, check_mirrored, check_name, single, text},
     refused::{Refused, json},
     reply::{First, Reply, Running, Work, accepted, answered, event_stream},
@@ -38,6 +39,7 @@ use crate::{
     context::Context,
     era::{legacy::Session, modern},
     hub::Feed,
+    ledger::{Charge, no_room},
     outlet::Outlet,
     router,
     server::Server,
@@ -53,6 +55,12 @@ const STREAM_AFTER: Duration = Duration::from_millis(100);
 /// How long changes are collected for a client whose stream was cut off.
 const TAKE_UP: Duration = Duration::from_secs(60);
 
+/// Where a message comes from, and what is paid for it.
+struct From<'a> {
+    peer: &'a Arc<Peer>,
+    charge: Arc<Charge>,
+}
+
 /// What all requests at the endpoint share.
 pub struct Endpoint {
     pub server: Arc<Server>,
@@ -67,8 +75,10 @@ pub struct Endpoint {
 impl Endpoint {
     pub fn new(server: &Arc<Server>) -> Self {
         let config = &server.config.http;
+        let sessions = Sessions::new(config.sessions);
+        server.tracker.spawn(sessions.clone().sweep(server.stop.clone()));
         Self {
-            sessions: Sessions::new(config.sessions),
+            sessions,
             streams: Arc::default(),
             in_flight: Arc::new(Semaphore::new(config.in_flight)),
             listens: Arc::new(Semaphore::new(config.listens)),
@@ -81,16 +91,18 @@ impl Endpoint {
         &self.principal
     }
 
-    pub async fn post(self: &Arc<Self>, request: HttpRequest) -> Result<HttpResponse, Refused> {
+    pub async fn post(self: &Arc<Self>, request: HttpRequest, peer: &Arc<Peer>) -> Result<HttpResponse, Refused> {
         let (http::request::Parts { headers, .. }, body) = request.into_parts();
         if !accepts(&headers, "application/json") || !accepts(&headers, "text/event-stream") {
             let message = "Accept must name application/json and text/event-stream";
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, message));
         }
-        let body = read_message(&headers, body, self.server.config.message_bytes).await?;
+        let incoming = self.server.ledger.incoming(peer.account());
+        let (body, charge) = read_message(&headers, body, self.server.config.message_bytes, incoming).await?;
+        let from = From { peer, charge: Arc::new(charge) };
         match Frame::parse(&body) {
-            Ok(Frame::One(message)) => self.message(&headers, message).await,
-            Ok(Frame::Batch(messages)) => self.batch(&headers, messages).await,
+            Ok(Frame::One(message)) => self.message(&headers, message, from).await,
+            Ok(Frame::Batch(messages)) => self.batch(&headers, messages, from).await,
             Err(malformed) => {
                 let body = error_text(malformed.id.as_ref(), &malformed.error, Revision::V2026_07_28);
                 Err(Refused { status: StatusCode::BAD_REQUEST, body })
@@ -98,7 +110,12 @@ impl Endpoint {
         }
     }
 
-    async fn message(self: &Arc<Self>, headers: &HeaderMap, message: Message) -> Result<HttpResponse, Refused> {
+    async fn message(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        message: Message,
+        from: From<'_>,
+    ) -> Result<HttpResponse, Refused> {
         let version = text(headers, VERSION_HEADER);
         let modern_header = version.is_some_and(Revision::header_is_modern);
         match message {
@@ -106,7 +123,7 @@ impl Endpoint {
                 let bad = |error: &RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), error);
                 let (claimed, meta) = modern::claim(request.params.as_ref()).map_err(|error| bad(&error))?;
                 if claimed {
-                    return self.modern(headers, request, meta).await;
+                    return self.modern(headers, request, meta, from).await;
                 }
                 if modern_header {
                     return Err(bad(&match request.method.as_str() {
@@ -120,7 +137,7 @@ impl Endpoint {
                     return Err(bad(&transport::without_legacy(&request, &meta)));
                 }
                 check_version(headers, Some(&request))?;
-                self.legacy(headers, request, meta).await
+                self.legacy(headers, request, meta, from).await
             }
             Message::Notification(notification) => {
                 let claimed = RequestMeta::read(notification.params.as_ref()).is_ok_and(|meta| meta.claims_modern());
@@ -156,6 +173,11 @@ impl Endpoint {
         self.permit(&self.listens, None)
     }
 
+    /// For a request that is worked for.
+    pub fn work_permit(&self) -> Result<OwnedSemaphorePermit, Refused> {
+        self.permit(&self.in_flight, None)
+    }
+
     fn permit(&self, of: &Arc<Semaphore>, request: Option<&Request>) -> Result<OwnedSemaphorePermit, Refused> {
         Arc::clone(of).try_acquire_owned().map_err(|_| {
             let error = RpcError::internal("too many requests are under way; try again");
@@ -168,6 +190,7 @@ impl Endpoint {
         headers: &HeaderMap,
         request: Request,
         meta: RequestMeta,
+        from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
         if request.method == "initialize" {
             if self.session(headers, None).is_ok() {
@@ -181,13 +204,16 @@ impl Endpoint {
             if let Ok(id) = HeaderValue::from_str(&session.id) {
                 response.headers_mut().insert(SESSION_HEADER, id);
             }
-            self.sessions.add(session);
+            self.sessions.add(session).map_err(|error| {
+                self.server.refusals.say("a session, because all of them are in use");
+                Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(&request), &error)
+            })?;
             return Ok(response);
         }
         let session = self.session(headers, Some(&request))?;
-        let (outlet, messages) = Outlet::new(QUEUED_BYTES);
+        let (outlet, messages) = Outlet::new(QUEUED_BYTES, session.account.clone());
         let permit = self.permit(&self.in_flight, Some(&request))?;
-        let work = self.begin(&session, request, meta, outlet, permit)?;
+        let work = self.begin(&session, request, meta, outlet, permit, &from)?;
         Ok(self.respond(&session, Running::start(work, messages, |work| self.detached(work)).await).await)
     }
 
@@ -199,7 +225,7 @@ impl Endpoint {
                 let log = self.streams.open(session);
                 let (streams, filled) = (Arc::clone(&self.streams), Arc::clone(&log));
                 self.server.tracker.spawn(async move { streams.fill(filled, running, first).await });
-                event_stream(log.read(1, self.server.config.http.poll_after, None))
+                event_stream(log.read(1, self.server.config.http.poll_after, Hold::default()))
             }
         }
     }
@@ -224,12 +250,14 @@ impl Endpoint {
         meta: RequestMeta,
         outlet: Outlet,
         permit: OwnedSemaphorePermit,
+        from: &From<'_>,
     ) -> Result<Work, Refused> {
         let entered = session
             .in_flight
             .enter(&request.id)
             .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
-        let ctx = Context::in_session(session, &self.server, &request.id, meta, outlet);
+        let ctx = Context::in_session(session, &self.server, &request.id, meta, outlet, Arc::clone(&from.charge));
+        let (account, busy) = (from.peer.account().clone(), from.peer.work());
         let ended = session.ended.clone();
         Ok(Box::pin(async move {
             let answer = tokio::select! {
@@ -238,11 +266,8 @@ impl Endpoint {
                 () = entered.cancelled.cancelled() => None,
                 () = ended.cancelled() => None,
             };
-            drop(entered);
-            answer.map(|answer| {
-                let text = Text::of(&ctx, answer);
-                Reply { status: StatusCode::OK, text, permit: Some(permit) }
-            })
+            drop((entered, permit));
+            answer.map(|answer| Reply::of(&ctx, StatusCode::OK, answer, &account, busy))
         }))
     }
 
@@ -251,6 +276,7 @@ impl Endpoint {
         self: &Arc<Self>,
         headers: &HeaderMap,
         batch: Vec<Result<Message, Malformed>>,
+        from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
         let session = self.session(headers, None)?;
         if session.revision != Revision::V2025_03_26 {
@@ -276,7 +302,7 @@ impl Endpoint {
                 }
             }
         }
-        let (outlet, messages) = Outlet::new(QUEUED_BYTES);
+        let (outlet, messages) = Outlet::new(QUEUED_BYTES, session.account.clone());
         let mut begun: Vec<Work> = Vec::new();
         let mut known: Vec<String> = Vec::new();
         for message in batch {
@@ -284,7 +310,7 @@ impl Endpoint {
                 Ok(Message::Request(request)) => {
                     let Some((meta, permit)) = metas.pop_front().zip(permits.pop()) else { continue };
                     let id = request.id.clone();
-                    match self.begin(&session, request, meta, outlet.clone(), permit) {
+                    match self.begin(&session, request, meta, outlet.clone(), permit, &from) {
                         Ok(work) => begun.push(self.detached(work)),
                         Err(_) => {
                             let error = RpcError::invalid_request("a request with this id is already under way");
@@ -301,16 +327,25 @@ impl Endpoint {
             return Ok(accepted());
         }
         drop(outlet);
+        let (ledger, account) = (Arc::clone(&self.server.ledger), from.peer.account().clone());
+        let busy = from.peer.work();
         let work = Box::pin(async move {
-            let mut permit: Option<OwnedSemaphorePermit> = None;
-            for reply in futures_util::future::join_all(begun).await.into_iter().flatten() {
-                known.push(reply.text.into_string());
-                match (&mut permit, reply.permit) {
-                    (Some(all), Some(one)) => all.merge(one),
-                    (all, one) => *all = one,
+            // Each is paid for until all are there, and then all of them together once more.
+            let replies = futures_util::future::join_all(begun).await;
+            let bytes = replies.iter().flatten().map(|reply| reply.text.own_bytes()).sum::<usize>();
+            let charge = ledger.message(&account, bytes);
+            let (mut status, mut hold) = (StatusCode::OK, Hold { busy: Some(busy), ..Hold::default() });
+            match charge {
+                Ok(charge) => {
+                    known.extend(replies.into_iter().flatten().map(|reply| reply.text.into_string()));
+                    hold.charge = Some(charge);
+                }
+                Err(full) => {
+                    status = StatusCode::SERVICE_UNAVAILABLE;
+                    known = vec![error_text(None, &no_room(&full), Revision::V2025_03_26)];
                 }
             }
-            Some(Reply { status: StatusCode::OK, text: Text::Whole(format!("[{}]", known.join(","))), permit })
+            Some(Reply { status, text: Text::Whole(format!("[{}]", known.join(","))), hold })
         });
         Ok(self.respond(&session, Running { work, messages, ended: None }).await)
     }
@@ -320,10 +355,11 @@ impl Endpoint {
         headers: &HeaderMap,
         request: Request,
         meta: RequestMeta,
+        from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
         let bad = |error: &RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), error);
-        let (outlet, messages) = Outlet::new(QUEUED_BYTES);
-        let ctx = self.modern_context(headers, &request, meta, outlet).map_err(|error| {
+        let (outlet, messages) = Outlet::new(QUEUED_BYTES, from.peer.account().clone());
+        let ctx = self.modern_context(headers, &request, meta, outlet, &from).map_err(|error| {
             let status = if error.code == METHOD_NOT_FOUND { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST };
             Refused::new(status, Some(&request), &error)
         })?;
@@ -331,11 +367,13 @@ impl Endpoint {
         check_mirrored(headers, &request, &self.server).await.map_err(|error| bad(&error))?;
         let listens = request.method == "subscriptions/listen";
         let permit = self.permit(if listens { &self.listens } else { &self.in_flight }, Some(&request))?;
+        let (account, busy) = (from.peer.account().clone(), from.peer.work());
         let work = Box::pin(async move {
             let answer = transport::answer(&ctx, &request.method, request.params.as_ref()).await;
             let lacks = answer.as_ref().is_err_and(|error| error.code == MISSING_CLIENT_CAPABILITY);
             let status = if lacks { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-            Some(Reply { status, text: Text::of(&ctx, answer), permit: Some(permit) })
+            drop(permit);
+            Some(Reply::of(&ctx, status, answer, &account, busy))
         });
         let running = Running::start(work, messages, |work| self.attached(work)).await;
         Ok(match running.first(None).await {
@@ -351,6 +389,7 @@ impl Endpoint {
         request: &Request,
         meta: RequestMeta,
         outlet: Outlet,
+        from: &From<'_>,
     ) -> Result<Context, RpcError> {
         let version = single(headers, VERSION_HEADER)?
             .ok_or_else(|| RpcError::header_mismatch("the header MCP-Protocol-Version is missing"))?;
@@ -358,7 +397,8 @@ impl Endpoint {
         if version != claim.version {
             return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`"));
         }
-        let ctx = Context::of_claim(&self.server, &request.id, meta, self.principal(), outlet)?;
+        let charge = Arc::clone(&from.charge);
+        let ctx = Context::of_claim(&self.server, &request.id, meta, self.principal(), outlet, charge)?;
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`"));
         }
@@ -369,13 +409,13 @@ impl Endpoint {
         }
     }
 
-    pub async fn open_stream(self: &Arc<Self>, headers: &HeaderMap) -> Result<HttpResponse, Refused> {
+    pub async fn open_stream(self: &Arc<Self>, headers: &HeaderMap, peer: &Arc<Peer>) -> Result<HttpResponse, Refused> {
         check_version(headers, None)?;
         if !accepts(headers, "text/event-stream") {
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream"));
         }
         let session = self.session(headers, None)?;
-        let permit = self.listen_permit()?;
+        let hold = Hold { permit: Some(self.listen_permit()?), busy: Some(peer.work()), charge: None };
         if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
             let (log, next) = self.streams.find(&session, last).ok_or_else(|| {
                 Refused::plain(
@@ -383,10 +423,10 @@ impl Endpoint {
                     "what followed this Last-Event-ID is not kept; send the request again",
                 )
             })?;
-            return Ok(event_stream(log.read(next, self.server.config.http.poll_after, Some(permit))));
+            return Ok(event_stream(log.read(next, self.server.config.http.poll_after, hold)));
         }
         let taken = session.take_stream();
-        let (outlet, messages) = Outlet::new(QUEUED_BYTES);
+        let (outlet, messages) = Outlet::new(QUEUED_BYTES, session.account.clone());
         let feed = Feed::open(&self.server);
         let server = Arc::clone(&self.server);
         let log = self.streams.open(&session);
@@ -404,7 +444,7 @@ impl Endpoint {
         self.server.tracker.spawn(async move {
             streams.fill(filled, Running { work, messages, ended: None }, None).await;
         });
-        Ok(event_stream(log.read(1, None, Some(permit))))
+        Ok(event_stream(log.read(1, None, hold)))
     }
 
     pub fn end_session(&self, headers: &HeaderMap) -> Result<HttpResponse, Refused> {

@@ -12,10 +12,12 @@ use wharf_protocol::{
 use crate::{answer::Answer, context::Context, router};
 
 pub mod body;
+pub mod connections;
 pub mod endpoint;
 pub mod guard;
 pub mod headers;
 pub mod http;
+pub mod paced;
 pub mod pipe;
 pub mod refused;
 pub mod reply;

@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::TaskTracker;
 use wharf_protocol::{
     Frame, Malformed, Message, Notification, Request, Revision, RpcError,
@@ -17,6 +18,7 @@ use crate::{
     era::{legacy::Session, modern},
     hub::Feed,
     in_flight::InFlight,
+    ledger::Charge,
     outlet::Outlet,
     server::Server,
     transport,
@@ -30,6 +32,12 @@ pub struct Pipe {
     session: Mutex<Option<Arc<Session>>>,
     in_flight: InFlight,
     feeding: Mutex<bool>,
+}
+
+/// What a request holds while it is worked for.
+struct Paid {
+    charge: Arc<Charge>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// How a request goes on.
@@ -76,34 +84,55 @@ impl Pipe {
         self.send(error_text(malformed.id.as_ref(), &malformed.error, self.revision())).await;
     }
 
-    pub async fn take(self: &Arc<Self>, line: &[u8]) {
+    /// Takes a message, for which `charge` is paid. `permit` is asked for each request in it, where requests are counted.
+    pub async fn take<E>(
+        self: &Arc<Self>,
+        line: &[u8],
+        charge: Charge,
+        permit: impl Fn() -> Result<Option<OwnedSemaphorePermit>, E>,
+    ) -> Result<(), E> {
         if line.trim_ascii().is_empty() {
-            return;
+            return Ok(());
         }
-        match Frame::parse(line) {
-            Ok(Frame::One(message)) => self.message(message).await,
-            Ok(Frame::Batch(messages)) => self.batch(messages).await,
+        let charge = Arc::new(charge);
+        let frame = Frame::parse(line);
+        let taken = |message: &Message| {
+            let permit = if matches!(message, Message::Request(_)) { permit()? } else { None };
+            Ok(Paid { charge: Arc::clone(&charge), permit })
+        };
+        match frame {
+            Ok(Frame::One(message)) => {
+                let paid = taken(&message)?;
+                self.message(message, paid).await;
+            }
+            Ok(Frame::Batch(messages)) if self.knows_batches() => {
+                for message in messages {
+                    match message {
+                        Ok(message) => {
+                            let paid = taken(&message)?;
+                            self.message(message, paid).await;
+                        }
+                        Err(malformed) => self.refuse(malformed).await,
+                    }
+                }
+            }
+            Ok(Frame::Batch(_)) => {
+                let error = RpcError::invalid_request("batches exist only in sessions of revision 2025-03-26");
+                self.refuse(Malformed { id: None, error }).await;
+            }
             Err(malformed) => self.refuse(malformed).await,
         }
+        Ok(())
     }
 
-    /// Only 2025-03-26 knows batches; their answers go out one by one.
-    async fn batch(self: &Arc<Self>, messages: Vec<Result<Message, Malformed>>) {
-        if self.session().is_none_or(|session| session.revision != Revision::V2025_03_26) {
-            let error = RpcError::invalid_request("batches exist only in sessions of revision 2025-03-26");
-            return self.refuse(Malformed { id: None, error }).await;
-        }
-        for message in messages {
-            match message {
-                Ok(message) => self.message(message).await,
-                Err(malformed) => self.refuse(malformed).await,
-            }
-        }
+    /// Only 2025-03-26 does; their answers go out one by one.
+    fn knows_batches(&self) -> bool {
+        self.session().is_some_and(|session| session.revision == Revision::V2025_03_26)
     }
 
-    async fn message(self: &Arc<Self>, message: Message) {
+    async fn message(self: &Arc<Self>, message: Message, paid: Paid) {
         match message {
-            Message::Request(request) => self.request(request).await,
+            Message::Request(request) => self.request(request, paid).await,
             Message::Notification(notification) => self.notification(&notification),
             Message::Response(response) => {
                 if let Some(session) = self.session() {
@@ -152,8 +181,9 @@ impl Pipe {
         });
     }
 
-    async fn request(self: &Arc<Self>, request: Request) {
-        let ctx = match self.start(&request) {
+    async fn request(self: &Arc<Self>, request: Request, paid: Paid) {
+        let Paid { charge, permit } = paid;
+        let ctx = match self.start(&request, charge) {
             Ok(Start::Run(ctx)) => ctx,
             Ok(Start::Answer(result)) => return self.send(result_text(&request.id, &result)).await,
             Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
@@ -175,7 +205,7 @@ impl Pipe {
             let listened = answer.is_ok() && request.method == "subscriptions/listen";
             let text = Text::of(&ctx, answer).into_string();
             // Its id may be used again by whoever reads the answer.
-            drop(entered);
+            drop((entered, permit));
             pipe.send(text).await;
             if listened {
                 pipe.send(modern::listen_cancelled(&request.id)).await;
@@ -184,14 +214,14 @@ impl Pipe {
     }
 
     /// What a request needs, by its era.
-    fn start(self: &Arc<Self>, request: &Request) -> Result<Start, RpcError> {
+    fn start(self: &Arc<Self>, request: &Request, charge: Arc<Charge>) -> Result<Start, RpcError> {
         let (claimed, meta) = modern::claim(request.params.as_ref())?;
         let outlet = self.outlet.clone();
         if claimed && !self.modern {
             return Err(RpcError::invalid_request("this transport serves only sessions: send `initialize`"));
         }
         if claimed {
-            return Context::of_claim(&self.server, &request.id, meta, &self.principal, outlet)
+            return Context::of_claim(&self.server, &request.id, meta, &self.principal, outlet, charge)
                 .map(|ctx| Start::Run(Box::new(ctx)));
         }
         if !self.server.config.protocol.legacy {
@@ -213,7 +243,8 @@ impl Pipe {
             )),
             (_, Some(session)) => {
                 self.begin(&session);
-                Ok(Start::Run(Box::new(Context::in_session(&session, &self.server, &request.id, meta, outlet))))
+                let ctx = Context::in_session(&session, &self.server, &request.id, meta, outlet, charge);
+                Ok(Start::Run(Box::new(ctx)))
             }
         }
     }

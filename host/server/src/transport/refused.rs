@@ -5,6 +5,10 @@ use http::{HeaderValue, StatusCode, header};
 use wharf_protocol::{Request, Revision, RpcError, message::error_text};
 
 use super::guard;
+use crate::{
+    ledger::{Full, no_room},
+    server::Server,
+};
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -14,10 +18,23 @@ pub struct Refused {
     pub body: String,
 }
 
+/// How soon somebody who was refused for want of room may try again, in seconds.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
 impl Refused {
     pub fn new(status: StatusCode, request: Option<&Request>, error: &RpcError) -> Self {
         // No modern revision has other codes for these errors than the newest legacy one.
         Self { status, body: error_text(request.map(|request| &request.id), error, Revision::V2026_07_28) }
+    }
+
+    /// There is no room for what it takes: never, for this client now, or for anybody now.
+    pub fn full(full: &Full, request: Option<&Request>) -> Self {
+        let status = match full {
+            Full::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Full::Share { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Full::Whole { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, request, &no_room(full))
     }
 
     pub fn plain(status: StatusCode, message: &str) -> Self {
@@ -25,15 +42,21 @@ impl Refused {
     }
 
     pub fn into_response(self) -> HttpResponse {
-        json(self.status, self.body)
+        let mut response = json(self.status, self.body);
+        if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+        }
+        response
     }
 }
 
 /// Turns somebody away who may not talk to the server at all, and tells the operator.
-pub fn turn_away(refusal: guard::Refusal) -> HttpResponse {
-    tracing::warn!("refused a request: {}", refusal.message());
+pub fn turn_away(server: &Server, refusal: guard::Refusal) -> HttpResponse {
+    server.refusals.say(refusal.message());
     let status = if refusal == guard::Refusal::Token { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
     let mut response = Refused::plain(status, refusal.message()).into_response();
+    // Who may not be here begins anew, at the end of the queue.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     if refusal == guard::Refusal::Token {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }

@@ -14,14 +14,20 @@ use axum::{
 use bytes::Bytes;
 use futures_util::Stream;
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
-    time::Interval,
-};
-use wharf_protocol::revision::Era;
+use tokio::{sync::mpsc, time::Interval};
+use wharf_protocol::{RpcError, revision::Era};
 
-use super::{body::Pieces, refused::JSON};
-use crate::{answer::Text, outlet::Queued};
+use super::{
+    body::{Hold, Pieces},
+    connections::Busy,
+    refused::JSON,
+};
+use crate::{
+    answer::{Answer, Text},
+    context,
+    ledger::{Account, no_room},
+    outlet::Queued,
+};
 
 /// How often a silent stream says that it is alive.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -31,7 +37,25 @@ pub struct Reply {
     pub status: StatusCode,
     pub text: Text,
     /// Held until the client has read it.
-    pub permit: Option<OwnedSemaphorePermit>,
+    pub hold: Hold,
+}
+
+impl Reply {
+    /// An answer with what it takes to keep it until it is read, or one that says that there is no room for that.
+    pub fn of(
+        ctx: &context::Context,
+        status: StatusCode,
+        answer: Result<Answer, RpcError>,
+        client: &Account,
+        busy: Busy,
+    ) -> Self {
+        let text = Text::of(ctx, answer);
+        let (status, text, charge) = match ctx.server.ledger.message(client, text.own_bytes()) {
+            Ok(charge) => (status, text, Some(charge)),
+            Err(full) => (StatusCode::SERVICE_UNAVAILABLE, Text::of(ctx, Err(no_room(&full))), None),
+        };
+        Self { status, text, hold: Hold { permit: None, charge, busy: Some(busy) } }
+    }
 }
 
 /// Ends with the response; none if the request was cancelled.
@@ -100,7 +124,7 @@ impl Running {
         let mut keep_alive = tokio::time::interval(KEEP_ALIVE);
         keep_alive.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         keep_alive.reset();
-        event_stream(Body::from_stream(Events { running: self, first, keep_alive, over: false, permit: None }))
+        event_stream(Body::from_stream(Events { running: self, first, keep_alive, over: false, hold: None }))
     }
 }
 
@@ -119,7 +143,7 @@ pub fn answered(reply: Option<Reply>, era: Era) -> HttpResponse {
             let body = Body::new(Pieces {
                 own: reply.text.is_own(),
                 left: reply.text.into_pieces().into(),
-                permit: reply.permit,
+                hold: Some(reply.hold),
             });
             (reply.status, [(header::CONTENT_TYPE, JSON)], body).into_response()
         }
@@ -136,7 +160,7 @@ struct Events {
     keep_alive: Interval,
     over: bool,
     /// Held from the answer on.
-    permit: Option<OwnedSemaphorePermit>,
+    hold: Option<Hold>,
 }
 
 pub fn event(text: &str) -> Bytes {
@@ -173,7 +197,7 @@ impl Stream for Events {
         if let Some(answer) = self.running.ended.take() {
             self.over = true;
             return Poll::Ready(answer.map(|reply| {
-                self.permit = reply.permit;
+                self.hold = Some(reply.hold);
                 Ok(event(&reply.text.into_string()))
             }));
         }

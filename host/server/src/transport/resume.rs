@@ -15,13 +15,20 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use tokio::{
-    sync::{OwnedSemaphorePermit, watch},
+    sync::watch,
     time::{Instant, Interval, interval_at},
 };
 use wharf_protocol::Revision;
 
-use super::reply::{KEEP_ALIVE, Running};
-use crate::era::legacy::Session;
+use super::{
+    body::Hold,
+    connections::Busy,
+    reply::{KEEP_ALIVE, Running},
+};
+use crate::{
+    era::legacy::Session,
+    ledger::{Account, Charge},
+};
 
 /// What one stream keeps, in bytes, besides its last event.
 const MAX_STREAM_BYTES: usize = 256 * 1024;
@@ -71,6 +78,7 @@ impl Streams {
         let log = Arc::new(EventLog {
             number: kept.last_number,
             session: session.id.clone(),
+            account: session.account.clone(),
             revision: session.revision,
             state: Mutex::new(State::new()),
             changes: watch::channel(0).0,
@@ -109,7 +117,7 @@ impl Streams {
     /// Takes what is said on a stream until its request is answered.
     pub async fn fill(&self, log: Arc<EventLog>, mut running: Running, first: Option<String>) {
         if let Some(first) = first {
-            log.append(first).await;
+            log.append_message(first).await;
         }
         let answer = loop {
             if let Some(answer) = running.ended.take() {
@@ -117,17 +125,18 @@ impl Streams {
             }
             tokio::select! {
                 biased;
-                Some(message) = running.messages.recv() => log.append(message.text).await,
+                Some(message) = running.messages.recv() => log.append_message(message.text).await,
                 answer = &mut running.work => break answer,
             }
         };
         while let Ok(message) = running.messages.try_recv() {
-            log.append(message.text).await;
+            log.append_message(message.text).await;
         }
         if let Some(reply) = answer {
-            log.append(reply.text.into_string()).await;
+            let Hold { charge, busy, .. } = reply.hold;
+            log.append(reply.text.into_string(), charge).await;
             let mut state = lock(&log.state);
-            state.permit = reply.permit.filter(|_| state.attached);
+            state.busy = busy.filter(|_| state.attached);
         }
         self.finish(&log);
     }
@@ -137,6 +146,8 @@ impl Streams {
 pub struct EventLog {
     number: u64,
     session: String,
+    /// Pays for what is kept.
+    account: Account,
     revision: Revision,
     state: Mutex<State>,
     /// Counts changes, for those who wait.
@@ -144,7 +155,8 @@ pub struct EventLog {
 }
 
 struct State {
-    events: VecDeque<Arc<str>>,
+    /// Each with what is paid for it.
+    events: VecDeque<(Arc<str>, Option<Charge>)>,
     /// The number of the first event that is kept, of the next to come, and of the next to be read. Event 0 is the one that
     /// only says that the stream is open.
     first: u64,
@@ -156,17 +168,17 @@ struct State {
     reader: u64,
     attached: bool,
     /// Held while somebody reads the answer.
-    permit: Option<OwnedSemaphorePermit>,
+    busy: Option<Busy>,
 }
 
 impl State {
     fn new() -> Self {
         let (events, bytes, ended, attached) = (VecDeque::new(), 0, false, false);
-        Self { events, first: 1, next: 1, read: 1, bytes, ended, reader: 0, attached, permit: None }
+        Self { events, first: 1, next: 1, read: 1, bytes, ended, reader: 0, attached, busy: None }
     }
 
     fn drop_first(&mut self) {
-        if let Some(event) = self.events.pop_front() {
+        if let Some((event, _)) = self.events.pop_front() {
             self.bytes -= event.len();
             self.first += 1;
         }
@@ -178,8 +190,15 @@ impl EventLog {
         self.changes.send_modify(|count| *count += 1);
     }
 
+    /// Adds what was said meanwhile; what there is no room for is lost, as it is where nobody reads.
+    async fn append_message(&self, text: String) {
+        if let Ok(charge) = self.account.charge(text.len()) {
+            self.append(text, Some(charge)).await;
+        }
+    }
+
     /// Adds an event. Waits for a slow reader; without one, the oldest events make room.
-    async fn append(&self, text: String) {
+    async fn append(&self, text: String, charge: Option<Charge>) {
         let mut changes = self.changes.subscribe();
         loop {
             changes.borrow_and_update();
@@ -193,7 +212,7 @@ impl EventLog {
                 }
                 if state.events.is_empty() || state.bytes + text.len() <= MAX_STREAM_BYTES {
                     state.bytes += text.len();
-                    state.events.push_back(text.into());
+                    state.events.push_back((text.into(), charge));
                     state.next += 1;
                     break;
                 }
@@ -219,13 +238,8 @@ impl EventLog {
     }
 
     /// The body of a response that reads from an event on, in place of any earlier reader. `poll_after`: when the client is to
-    /// leave and come back. `permit`: held as long as somebody reads.
-    pub fn read(
-        self: Arc<Self>,
-        from: u64,
-        poll_after: Option<Duration>,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> Body {
+    /// leave and come back. `hold`: as long as somebody reads.
+    pub fn read(self: Arc<Self>, from: u64, poll_after: Option<Duration>, hold: Hold) -> Body {
         let reader = {
             let mut state = lock(&self.state);
             state.reader += 1;
@@ -239,7 +253,7 @@ impl EventLog {
             changes: self.changes.subscribe(),
             keep_alive: interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE),
             leave_at: poll_after.filter(|_| !primed).map(|after| Instant::now() + after),
-            attached: Attached { log: self, reader, _permit: permit },
+            attached: Attached { log: self, reader, _hold: hold },
             next: from,
             primed,
         };
@@ -267,7 +281,7 @@ impl EventLog {
 struct Attached {
     log: Arc<EventLog>,
     reader: u64,
-    _permit: Option<OwnedSemaphorePermit>,
+    _hold: Hold,
 }
 
 impl Drop for Attached {
@@ -276,7 +290,7 @@ impl Drop for Attached {
             let mut state = lock(&self.log.state);
             if state.reader == self.reader {
                 state.attached = false;
-                state.permit = None;
+                state.busy = None;
             }
         }
         self.log.changed();
@@ -309,7 +323,7 @@ impl Reader {
                 }
                 let at = self.next.max(state.first);
                 let index = usize::try_from(at - state.first).unwrap_or(usize::MAX);
-                if let Some(text) = state.events.get(index).cloned() {
+                if let Some(text) = state.events.get(index).map(|(text, _)| Arc::clone(text)) {
                     self.next = at + 1;
                     state.read = self.next;
                     drop(state);

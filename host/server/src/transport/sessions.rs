@@ -1,4 +1,7 @@
 //! The legacy sessions of the HTTP server: by unguessable id, bound to whom they were opened by, and not for ever.
+//!
+//! Opening sessions costs a client nothing, so it takes nothing from others: where there is no room, a session that was only
+//! opened makes room, and one that somebody works in never does.
 
 use std::{
     collections::HashMap,
@@ -6,55 +9,56 @@ use std::{
     time::Duration,
 };
 
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::RpcError;
+
 use crate::era::legacy::Session;
 
 /// A session that nobody used for so long ends.
 const IDLE: Duration = Duration::from_secs(3600);
+/// How often it is looked for those.
+const SWEEP: Duration = Duration::from_secs(60);
 
+#[derive(Clone)]
 pub struct Sessions {
-    by_id: Mutex<HashMap<String, Arc<Session>>>,
+    by_id: Arc<Mutex<HashMap<String, Arc<Session>>>>,
     most: usize,
 }
 
 impl Sessions {
     pub fn new(most: usize) -> Self {
-        Self { by_id: Mutex::default(), most }
+        Self { by_id: Arc::default(), most }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a session in. Where there is no room, the one that was idle longest ends.
-    pub fn add(&self, session: Arc<Session>) {
+    /// Takes a session in. Where there is no room, the one that was opened first and never used ends.
+    pub fn add(&self, session: Arc<Session>) -> Result<(), RpcError> {
         let mut sessions = self.lock();
         if sessions.len() >= self.most {
-            sessions.retain(|_, session| {
-                let keep = session.idle_for() < IDLE;
-                if !keep {
-                    session.ended.cancel();
-                }
-                keep
-            });
-        }
-        if sessions.len() >= self.most
-            && let Some(oldest) =
-                sessions.values().max_by_key(|session| session.idle_for()).map(|session| session.id.clone())
-            && let Some(session) = sessions.remove(&oldest)
-        {
-            tracing::warn!("more than {} sessions; the one idle longest was ended", self.most);
-            session.ended.cancel();
+            let unused =
+                sessions.values().filter(|session| !session.is_used()).max_by_key(|session| session.idle_for());
+            let Some(unused) = unused.map(|session| session.id.clone()) else {
+                return Err(RpcError::internal(format!(
+                    "there are {} sessions, all of them in use (`sessions` in [http]); try again later",
+                    self.most
+                )));
+            };
+            if let Some(unused) = sessions.remove(&unused) {
+                unused.ended.cancel();
+            }
         }
         sessions.insert(session.id.clone(), session);
+        Ok(())
     }
 
     /// The session, if there is one and it is this principal's.
     pub fn get(&self, id: &str, principal: &str) -> Option<Arc<Session>> {
-        let mut sessions = self.lock();
-        let session = sessions.get(id).filter(|session| *session.principal == *principal).cloned()?;
+        let session = self.lock().get(id).filter(|session| *session.principal == *principal).cloned()?;
         if session.idle_for() > IDLE {
-            session.ended.cancel();
-            sessions.remove(id);
+            self.end(&session);
             return None;
         }
         session.touch();
@@ -64,5 +68,23 @@ impl Sessions {
     pub fn end(&self, session: &Session) {
         self.lock().remove(&session.id);
         session.ended.cancel();
+    }
+
+    /// Ends sessions that nobody uses, as long as wharf runs.
+    pub async fn sweep(self, stop: CancellationToken) {
+        let mut interval = tokio::time::interval(SWEEP);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = interval.tick() => {}
+            }
+            self.lock().retain(|_, session| {
+                let keep = session.idle_for() <= IDLE;
+                if !keep {
+                    session.ended.cancel();
+                }
+                keep
+            });
+        }
     }
 }

@@ -24,6 +24,7 @@ use tokio::{
 
 use super::{
     body::read_message,
+    connections::{Busy, Peer},
     endpoint::Endpoint,
     guard,
     headers::accepts,
@@ -59,7 +60,7 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
     if let Err(refusal) = guard::check(&server.config.http, request.headers()) {
-        return turn_away(refusal);
+        return turn_away(server, refusal);
     }
     if !accepts(request.headers(), "text/event-stream") {
         return Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream").into_response();
@@ -69,8 +70,12 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         Err(refused) => return refused.into_response(),
     };
     let Ok(id) = unguessable::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
-    let (outlet, messages) = Outlet::new(QUEUED_BYTES);
+    let Some(peer) = request.extensions().get::<Arc<Peer>>() else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let (outlet, messages) = Outlet::new(QUEUED_BYTES, peer.account().clone());
     let pipe = Pipe::new(Arc::clone(server), outlet, streams.endpoint.principal(), false);
+    let busy = peer.work();
     streams.lock().insert(id.clone(), Arc::clone(&pipe));
     let open = Open {
         greeting: Some(format!("event: endpoint\ndata: /messages?session={id}\n\n").into()),
@@ -79,6 +84,7 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         stop: server.stop.clone(),
         _listed: Listed { streams, id, pipe },
         _permit: permit,
+        _busy: busy,
     };
     event_stream(Body::from_stream(stream::unfold(open, |mut open| async move {
         let bytes = open.next().await?;
@@ -94,6 +100,7 @@ struct Open {
     stop: tokio_util::sync::CancellationToken,
     _listed: Listed,
     _permit: OwnedSemaphorePermit,
+    _busy: Busy,
 }
 
 impl Open {
@@ -125,18 +132,25 @@ impl Drop for Listed {
 /// What the client says; the answer comes on its stream.
 async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     if let Err(refusal) = guard::check(&streams.endpoint.server.config.http, request.headers()) {
-        return turn_away(refusal);
+        return turn_away(&streams.endpoint.server, refusal);
     }
     let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default();
     let Some(pipe) = streams.lock().get(id).cloned() else {
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such stream; open one at /sse").into_response();
     };
+    let endpoint = &streams.endpoint;
+    let Some(peer) = request.extensions().get::<Arc<Peer>>().cloned() else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let _busy = peer.work();
     let (parts, body) = request.into_parts();
-    match read_message(&parts.headers, body, streams.endpoint.server.config.message_bytes).await {
-        Ok(body) => {
-            pipe.take(&body).await;
-            accepted()
-        }
+    let incoming = endpoint.server.ledger.incoming(peer.account());
+    match read_message(&parts.headers, body, endpoint.server.config.message_bytes, incoming).await {
+        // What works for it counts as any other request does.
+        Ok((body, charge)) => match pipe.take(&body, charge, || endpoint.work_permit().map(Some)).await {
+            Ok(()) => accepted(),
+            Err(refused) => refused.into_response(),
+        },
         Err(refused) => refused.into_response(),
     }
 }

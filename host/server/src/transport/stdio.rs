@@ -1,6 +1,6 @@
 //! One pipe: a message per line in, a message per line out. What the messages mean is in `pipe`.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
@@ -10,12 +10,15 @@ use wharf_protocol::{Malformed, RpcError};
 
 use super::pipe::Pipe;
 use crate::{
+    ledger::{Full, Incoming, message_bytes, no_room},
     outlet::{Outlet, Queued},
     server::Server,
 };
 
 /// How many bytes may wait to be written; who has more to say waits too.
 const QUEUED_BYTES: u32 = 16 << 20;
+/// The room for a line that is kept from one to the next.
+const LINE_BYTES: usize = 64 << 10;
 /// Messages that are written at once, if there are so many.
 const AT_ONCE: usize = 64;
 /// How long requests under way may take to finish when the input has ended.
@@ -29,7 +32,9 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (outlet, receiver) = Outlet::new(QUEUED_BYTES);
+    let client = server.ledger.client(PRINCIPAL);
+    let ledger = Arc::clone(&server.ledger);
+    let (outlet, receiver) = Outlet::new(QUEUED_BYTES, client.account.clone());
     let writer = tokio::spawn(write(receiver, output));
     let limit = server.config.message_bytes;
     let stop = server.stop.clone();
@@ -37,18 +42,26 @@ where
     let mut input = BufReader::with_capacity(64 * 1024, input);
     let mut line = Vec::new();
     loop {
+        // Of a long line, the room is given back.
         line.clear();
+        line.shrink_to(LINE_BYTES);
+        let mut incoming = ledger.incoming(&client.account);
         let read = tokio::select! {
             read = async {
                 // Who reads no answers is not asked for more requests.
                 outlet.ready().await;
-                read_line(&mut input, &mut line, limit).await
+                read_line(&mut input, &mut line, limit, &mut incoming).await
             } => read,
             () = outlet.closed() => break,
             () = stop.cancelled() => break,
         };
         match read {
-            Ok(Line::Whole) => pipe.take(&line).await,
+            Ok(Line::Whole) => {
+                let taken = pipe.take(&line, incoming.into_charge(), || Ok::<_, Infallible>(None)).await;
+                // Here nothing is counted, so nothing is refused.
+                taken.unwrap_or_default();
+            }
+            Ok(Line::NoRoom(full)) => pipe.refuse(Malformed { id: None, error: no_room(&full) }).await,
             Ok(Line::TooLong) => {
                 let error = RpcError::invalid_request(format!("the line is longer than {limit} bytes"));
                 pipe.refuse(Malformed { id: None, error }).await;
@@ -78,38 +91,52 @@ where
 enum Line {
     Whole,
     TooLong,
+    NoRoom(Full),
     End,
 }
 
-/// Reads up to a line's end; of a line that is too long, nothing is kept.
-async fn read_line<R: AsyncBufRead + Unpin>(input: &mut R, line: &mut Vec<u8>, limit: usize) -> std::io::Result<Line> {
-    let mut too_long = false;
+/// Reads up to a line's end; of a line that is refused, nothing is kept.
+async fn read_line<R: AsyncBufRead + Unpin>(
+    input: &mut R,
+    line: &mut Vec<u8>,
+    limit: usize,
+    incoming: &mut Incoming<'_>,
+) -> std::io::Result<Line> {
+    let mut refused = None;
     loop {
         let available = input.fill_buf().await?;
         if available.is_empty() {
             // A last line without an end is a message too.
-            return Ok(if too_long {
-                Line::TooLong
-            } else if line.is_empty() {
-                Line::End
-            } else {
-                Line::Whole
-            });
+            let whole = if line.is_empty() { Line::End } else { paid(line, incoming) };
+            return Ok(refused.unwrap_or(whole));
         }
         let end = available.iter().position(|byte| *byte == b'\n');
         let taken = end.unwrap_or(available.len());
-        if line.len() + taken > limit {
-            too_long = true;
-            line.clear();
-        }
-        if !too_long {
-            line.extend_from_slice(available.get(..taken).unwrap_or_default());
+        if refused.is_none() {
+            // A line that is there as a whole is paid for once, when it is known what will be made of it.
+            let whole = end.is_some() && line.is_empty();
+            refused = if line.len() + taken > limit {
+                Some(Line::TooLong)
+            } else if whole {
+                None
+            } else {
+                incoming.cover(line.len() + taken).err().map(Line::NoRoom)
+            };
+            match refused {
+                Some(_) => *line = Vec::new(),
+                None => line.extend_from_slice(available.get(..taken).unwrap_or_default()),
+            }
         }
         input.consume(taken + usize::from(end.is_some()));
         if end.is_some() {
-            return Ok(if too_long { Line::TooLong } else { Line::Whole });
+            return Ok(refused.unwrap_or_else(|| paid(line, incoming)));
         }
     }
+}
+
+/// A line that is there, if there is room for what will be made of it.
+fn paid(line: &[u8], incoming: &mut Incoming<'_>) -> Line {
+    incoming.cover(message_bytes(line)).map_or_else(Line::NoRoom, |()| Line::Whole)
 }
 
 /// Writes what is queued, as much at once as there is.

@@ -1,0 +1,88 @@
+//! What plugins announce of their lists while they run, collected before it queues: of each plugin and kind, at most one waits.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::Notify;
+use wharf_sandbox::model::Kind;
+
+/// Which lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    pub fn of(kind: Kind) -> Self {
+        Self(match kind {
+            Kind::Tools => 1,
+            Kind::Resources => 2,
+            Kind::Prompts => 4,
+        })
+    }
+
+    pub fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    pub fn has(self, kind: Kind) -> bool {
+        self.0 & Self::of(kind).0 != 0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Cheap to clone; all clones are one.
+#[derive(Clone, Default)]
+pub struct Announcements(Arc<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    by_plugin: Mutex<BTreeMap<String, Kinds>>,
+    news: Notify,
+}
+
+impl Announcements {
+    pub fn add(&self, plugin: &str, kind: Kind) {
+        let mut waiting = self.0.by_plugin.lock().unwrap_or_else(PoisonError::into_inner);
+        match waiting.get_mut(plugin) {
+            Some(kinds) => kinds.add(Kinds::of(kind)),
+            None => {
+                waiting.insert(plugin.to_owned(), Kinds::of(kind));
+            }
+        }
+        drop(waiting);
+        self.0.news.notify_one();
+    }
+
+    pub fn take(&self) -> BTreeMap<String, Kinds> {
+        std::mem::take(&mut self.0.by_plugin.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits for news. What was added before counts too.
+    pub async fn notified(&self) {
+        self.0.news.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_there_are_few_wait() {
+        let announcements = Announcements::default();
+        for _ in 0..1000 {
+            announcements.add("a", Kind::Tools);
+            announcements.clone().add("a", Kind::Prompts);
+            announcements.add("b", Kind::Resources);
+        }
+        let taken = announcements.take();
+        assert_eq!(taken.len(), 2);
+        let a = taken.get("a").copied().unwrap();
+        assert!(a.has(Kind::Tools) && a.has(Kind::Prompts) && !a.has(Kind::Resources));
+        assert!(announcements.take().is_empty());
+    }
+}

@@ -1,0 +1,121 @@
+//! The log on stderr: through a thread of its own, so that who does not read it stops nothing, and one line an event, whatever
+//! guests and clients put into it.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
+
+use super::LogFormat;
+use crate::text::is_deceptive;
+
+/// Lines of the log that wait for somebody to read them.
+const LINES: usize = 1024;
+/// How long the end of the process waits for them.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Who does not read it loses lines, and stops nothing. The guard writes what is left when it is dropped.
+pub fn start(format: LogFormat, default: &str) -> WorkerGuard {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let (writer, guard) = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES).finish(io::stderr());
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Lines { writer, format });
+    match format {
+        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).with_target(false).init(),
+        LogFormat::Json => builder.json().init(),
+    }
+    guard
+}
+
+/// Writes what is left of the log, if anybody reads it.
+pub fn finish(log: WorkerGuard) {
+    let (written, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        drop(log);
+        // Nobody waits any more if it took too long.
+        written.send(()).ok();
+    });
+    wait.recv_timeout(PATIENCE).ok();
+}
+
+/// Makes each event one line.
+#[derive(Clone)]
+struct Lines {
+    writer: NonBlocking,
+    format: LogFormat,
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+impl Write for Lines {
+    /// Called once for each event, with all of it.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write_all(one_line(bytes, self.format).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// An event as one line, in which nothing deceives. What colours it is the log's own: of guests, the escape character has
+/// been written out before.
+fn one_line(bytes: &[u8], format: LogFormat) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let body = text.strip_suffix('\n').unwrap_or(&text);
+    let mut line = String::with_capacity(text.len());
+    let mut rest = body.chars();
+    while let Some(character) = rest.next() {
+        if character == '\u{1b}' && is_colour(rest.as_str()) {
+            line.push(character);
+        } else if is_deceptive(character) && format == LogFormat::Json {
+            let mut units = [0; 2];
+            character.encode_utf16(&mut units).iter().for_each(|unit| line.push_str(&format!("\\u{unit:04x}")));
+        } else if is_deceptive(character) {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line.push('\n');
+    line
+}
+
+/// Whether this is what follows an escape character that only sets a colour.
+fn is_colour(text: &str) -> bool {
+    text.strip_prefix('[').is_some_and(|rest| {
+        let end = rest.find(|character: char| !character.is_ascii_digit() && character != ';');
+        end.is_some_and(|end| rest.get(end..).is_some_and(|rest| rest.starts_with('m')))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line() {
+        for (event, text, json) in [
+            ("a\n", "a\n", "a\n"),
+            ("a\nINFO forged\n", "a\\nINFO forged\n", "a\\u000aINFO forged\n"),
+            (
+                "\u{1b}[32mINFO\u{1b}[0m a\u{1b}[2Jb\n",
+                "\u{1b}[32mINFO\u{1b}[0m a\\u{1b}[2Jb\n",
+                "\u{1b}[32mINFO\u{1b}[0m a\\u001b[2Jb\n",
+            ),
+            ("a\u{202e}\u{e0041}b", "a\\u{202e}\\u{e0041}b\n", "a\\u202e\\udb40\\udc41b\n"),
+        ] {
+            assert_eq!(one_line(event.as_bytes(), LogFormat::Text), text);
+            assert_eq!(one_line(event.as_bytes(), LogFormat::Json), json);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A plugin's own table as the plugin gets it, with the secrets in it known, so that no log shows them.
+
+use std::{fmt, sync::Arc};
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+/// Shorter values stand in too many innocent texts to be kept out of them.
+const MIN_SECRET_BYTES: usize = 4;
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct Settings {
+    json: Arc<str>,
+    /// Values that came from the environment, as they are and as JSON writes them; the longest first.
+    secrets: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { json: "{}".into(), secrets: Vec::new() }
+    }
+}
+
+/// Shows nothing of what it holds.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Settings(…)")
+    }
+}
+
+impl Settings {
+    /// Replaces each table that is just `{ env = "NAME" }` by the variable's value.
+    pub fn resolve(table: toml::Table) -> Result<Self> {
+        let mut secrets = Vec::new();
+        let json = resolve(&toml::Value::Table(table), &mut secrets)?.to_string().into();
+        let written: Vec<String> = secrets.iter().map(|secret| Value::from(secret.as_str()).to_string()).collect();
+        secrets.extend(written.iter().map(|text| text.trim_matches('"').to_owned()));
+        secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.dedup();
+        Ok(Self { json, secrets })
+    }
+
+    pub fn json(&self) -> Arc<str> {
+        Arc::clone(&self.json)
+    }
+
+    /// A plugin's text without the secrets that the operator gave it.
+    pub fn redacted(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
+    }
+}
+
+fn resolve(value: &toml::Value, secrets: &mut Vec<String>) -> Result<Value> {
+    Ok(match value {
+        toml::Value::Table(table) => match (table.len(), table.get("env").and_then(toml::Value::as_str)) {
+            (1, Some(name)) => match std::env::var(name) {
+                Ok(value) => {
+                    secrets.push(value.clone());
+                    value.into()
+                }
+                Err(_) => bail!("the environment variable {name} is not set, or not UTF-8"),
+            },
+            _ => {
+                let entries: Result<serde_json::Map<_, _>> =
+                    table.iter().map(|(key, value)| Ok((key.clone(), resolve(value, secrets)?))).collect();
+                entries?.into()
+            }
+        },
+        toml::Value::Array(items) => items.iter().map(|item| resolve(item, secrets)).collect::<Result<_>>()?,
+        toml::Value::String(text) => text.clone().into(),
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(flag) => (*flag).into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_kept_out_of_texts() {
+        let path = std::env::var("PATH").unwrap();
+        let table = toml::toml! {
+            plain = "visible"
+            token = { env = "PATH" }
+        };
+        let settings = Settings::resolve(table).unwrap();
+        assert!(settings.json().contains(&path));
+        let printed = format!("config {} and {path} again", settings.json());
+        let redacted = settings.redacted(&printed);
+        assert!(!redacted.contains(&path) && redacted.contains("visible"), "{redacted}");
+        assert!(!format!("{settings:?}").contains("visible"));
+    }
+}
