@@ -63,6 +63,11 @@ impl Pipe {
         Self::of(folder.limited(limits, arguments, &[]))
     }
 
+    /// The same by a command of the test's own.
+    pub fn of_command(command: tokio::process::Command) -> Self {
+        Self::of(command)
+    }
+
     fn of(mut command: tokio::process::Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take();
@@ -313,6 +318,11 @@ impl Pipe {
     /// A legacy call of a tool; returns its result.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await.unwrap()
+    }
+
+    /// The next refusal that belongs to no request.
+    pub async fn refusal(&mut self) -> Value {
+        self.find("a refusal", |message| message.get("id").is_none() && message.get("error").is_some()).await
     }
 
     /// The next notification of this method.

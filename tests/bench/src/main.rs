@@ -2,12 +2,14 @@
 //!
 //! Everything is a ratio of two loads that alternate in short rounds, so that what else the machine does hits both alike.
 //! `--brief` takes a minute and fails below wide margins; `--full` takes longer rounds and more of them; `--rival CMD` adds
-//! any other stdio server that has a tool `echo` with an argument `message`.
+//! any other stdio server that has a tool `echo` with an argument `message`; `--before WHARF` compares nothing but another build of
+//! wharf with this one.
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail};
 
+mod before;
 mod load;
 mod report;
 mod rows;
@@ -23,9 +25,19 @@ pub struct Effort {
     pub rival: Option<String>,
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
-    match run().await {
+fn main() -> ExitCode {
+    // What is measured in this process compiles as wharf itself does.
+    if let Some(ended) = wharf_sandbox::compile_if_asked() {
+        return ended;
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            report::say(&format!("error: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(run()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -38,6 +50,7 @@ async fn main() -> ExitCode {
 async fn run() -> Result<bool> {
     let mut effort = Effort { round: Duration::from_millis(700), rounds: 9, brief: false, rival: None };
     let mut out: Option<PathBuf> = None;
+    let mut before: Option<PathBuf> = None;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -46,12 +59,20 @@ async fn run() -> Result<bool> {
             }
             "--full" => effort = Effort { round: Duration::from_secs(2), rounds: 15, brief: false, ..effort },
             "--rival" => effort.rival = Some(arguments.next().context("--rival needs a command")?),
+            "--before" => before = Some(PathBuf::from(arguments.next().context("--before needs a wharf")?)),
             "--out" => out = Some(arguments.next().context("--out needs a folder")?.into()),
-            other => bail!("unknown argument {other}; there are --brief, --full, --rival CMD, --out FOLDER"),
+            other => {
+                bail!("unknown argument {other}; there are --brief, --full, --rival CMD, --before WHARF, --out FOLDER")
+            }
         }
     }
     let built = servers::Built::find()?;
     let mut report = report::Report::default();
+    if let Some(before) = before {
+        before::compare(&built, &before, &effort, &mut report).await?;
+        report.print();
+        return Ok(true);
+    }
     rows::targets(&built, &effort, &mut report).await?;
     sandboxes::compare(&built, &effort, &mut report)?;
     whole::measure(&built, &effort, &mut report).await?;

@@ -31,7 +31,7 @@ impl Site {
 }
 
 pub const ECHO: &str = "[plugins.echo]\npath = 'PLUGINS/echo.wasm'\nprefix = ''\n";
-const KEPT: &str = "instances = 'reused'\n";
+pub const KEPT: &str = "instances = 'reused'\n";
 
 /// The arguments of an echo of so many bytes.
 pub fn message(bytes: usize) -> Value {

@@ -1,6 +1,7 @@
 //! What a second core adds: fresh sandboxes of wharf, against a bare wasmtime loop with the same settings.
 
 use std::{
+    path::Path,
     pin::Pin,
     sync::{
         Arc,
@@ -15,7 +16,10 @@ use wasmtime::{
     component::{Component, Linker, ResourceTable, Val},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use wharf_sandbox::{Call, Limits, Operation, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope, Silence};
+use wharf_sandbox::{
+    Call, Code, CompilerConfig, Limits, Operation, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope, Silence,
+    ledger::Account,
+};
 
 use crate::{
     Effort,
@@ -104,10 +108,28 @@ fn bare(component: &[u8]) -> wasmtime::Result<Once> {
     }))
 }
 
+/// Compiles a component, on a thread with a runtime for that.
+fn load(sandbox: &Arc<Sandbox>, component: &Path) -> Result<Code> {
+    let file = std::fs::File::open(component)?;
+    std::thread::scope(|scope| {
+        let loading = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            Ok(runtime.block_on(sandbox.load(file, || {}))?)
+        });
+        loading.join().map_err(|_| anyhow::anyhow!("loading panicked"))?
+    })
+}
+
 /// The same by way of wharf's sandbox: with limits, scope, capture and admission.
-fn sandboxed(component: &[u8]) -> Result<Once> {
-    let sandbox = Sandbox::new(SandboxConfig { total_concurrency: 64, total_memory_bytes: 2 << 30, cache_dir: None })?;
-    let code = sandbox.compile(component)?;
+fn sandboxed(component: &Path) -> Result<Once> {
+    let sandbox = Sandbox::new(SandboxConfig {
+        total_concurrency: 64,
+        total_memory_bytes: 2 << 30,
+        cache_dir: None,
+        compiler: CompilerConfig::this_program(),
+        host_memory: Account::new(1 << 30),
+    })?;
+    let code = load(&sandbox, component)?;
     let limits =
         Limits { concurrency: 16, memory_bytes: 64 << 20, timeout: Duration::from_secs(30), output_bytes: 4 << 20 };
     let plugin = Plugin::new(code, PluginSpec { id: "echo".into(), limits, config: "{}".into() });
@@ -123,8 +145,9 @@ fn sandboxed(component: &[u8]) -> Result<Once> {
 
 /// Compares the gains, in rounds that alternate.
 pub fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
-    let component = std::fs::read(built.plugins.join("echo.wasm"))?;
-    let (ours, theirs) = (sandboxed(&component)?, bare(&component).map_err(|error| anyhow::anyhow!("{error:?}"))?);
+    let path = built.plugins.join("echo.wasm");
+    let component = std::fs::read(&path)?;
+    let (ours, theirs) = (sandboxed(&path)?, bare(&component).map_err(|error| anyhow::anyhow!("{error:?}"))?);
     let mut sums = [0.0; 4];
     // The runtime that runs this may not run another.
     std::thread::scope(|scope| {

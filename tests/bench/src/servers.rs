@@ -18,6 +18,7 @@ pub const MODERN: &str = "2026-07-28";
 pub const LEGACY: &str = "2025-11-25";
 
 /// Programs and plugins, as `cargo xtask bench` has built them.
+#[derive(Clone)]
 pub struct Built {
     pub wharf: PathBuf,
     pub sdk: PathBuf,

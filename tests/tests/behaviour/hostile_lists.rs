@@ -16,17 +16,16 @@ fn config(folder: &Folder, modes: &[&str]) {
 async fn each_wrong_offer_is_refused_in_a_sentence() {
     let rows = [
         ("schema_not_json", "not JSON"),
-        ("schema_invalid", "schema is not valid"),
+        ("schema_invalid", "holds schemas by name"),
         ("schema_not_object", "\"type\": \"object\""),
         ("schema_empty", "not JSON"),
         ("remote_ref", "leads outside"),
         ("file_ref", "leads outside"),
-        ("id_ref", "leads outside"),
+        ("id_ref", "only at the root"),
         ("large_regex", "regex"),
         ("deep", "nested more than 32"),
         ("very_deep", "more than 65536"),
         ("large", "more than 65536"),
-        ("enum_bomb", "more than 20000 parts"),
         ("no_name", "a name has 1 to 128"),
         ("bad_name", "a name has 1 to 128"),
         ("long_name", "a name has 1 to 128"),
@@ -62,16 +61,12 @@ async fn each_wrong_offer_is_refused_in_a_sentence() {
     pipe.wait_for_log("serving plugin=\"zz\"").await;
     let listed = pipe.request("tools/list", json!({})).await.unwrap();
     assert_eq!(names(&listed, "tools"), ["zz_echo"]);
-    let log = pipe.log();
     for (mode, expected) in rows {
-        let line = log
-            .lines()
-            .find(|line| line.contains(&format!("plugin=\"{mode}\"")))
-            .unwrap_or_else(|| panic!("nothing of {mode}"));
+        let line = pipe.wait_for_log(&format!("plugin=\"{mode}\"")).await;
         assert!(line.contains("ERROR does not load") && line.contains(expected), "{mode}: {line}");
         assert!(line.len() < 1500, "{mode}: {} bytes for one failure: {line}", line.len());
     }
-    assert!(!log.contains(['\u{1b}', '\u{202e}', '\u{9b}', '\u{7}']), "control characters in the log");
+    assert!(!pipe.log().contains(['\u{1b}', '\u{202e}', '\u{9b}', '\u{7}']), "control characters in the log");
     let echoed = pipe.call("zz_echo", json!({ "message": "well" })).await;
     assert_eq!(e2e::text(&echoed), "well");
 }

@@ -207,7 +207,7 @@ async fn sessions_of_2025_03_26_take_batches() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_session_idle_longest_makes_room() {
+async fn a_session_that_was_only_opened_makes_room() {
     let (_folder, server) = started("[http]\nsessions = 2").await;
     let mut first = server.legacy("2025-11-25", json!({})).await;
     let mut second = server.legacy("2025-11-25", json!({})).await;
@@ -217,7 +217,12 @@ async fn the_session_idle_longest_makes_room() {
     assert_eq!(ended.status(), 404);
     first.request("ping", json!({})).await.unwrap();
     third.request("ping", json!({})).await.unwrap();
-    server.wait_for_log("more than 2 sessions").await;
+    // Now both are in use, and stay.
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } } });
+    let refused = server.post(&[], &body).await;
+    assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("1")));
+    server.wait_for_log("all of them are in use").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

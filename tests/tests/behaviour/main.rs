@@ -28,6 +28,7 @@ mod subscriptions;
 mod tasks_core;
 mod tasks_extension;
 mod tasks_under_change;
+mod threats_doc;
 mod traps_answers;
 mod traps_headers;
 mod traps_requests;

@@ -21,6 +21,11 @@ fn mode() -> String {
     config.get("mode").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
+fn number(key: &str) -> u64 {
+    let config: Value = serde_json::from_str(&host::config()).unwrap_or_default();
+    config.get(key).and_then(Value::as_u64).unwrap_or_default()
+}
+
 fn tool(name: &str, schema: impl Into<String>) -> Tool {
     Tool { name: name.into(), description: "One of badlist.".into(), input_schema: schema.into(), details: None }
 }
@@ -77,6 +82,11 @@ fn tools_for(mode: &str) -> Vec<Tool> {
         "more_meta" => vec![more(r#"{"_meta":7}"#)],
         "trap" => std::process::abort(),
         "panic" => panic!("{DECEPTIVE}"),
+        // All that it knows, where a crash might show it.
+        "panic_config" => {
+            println!("{}", host::config());
+            panic!("{}", host::config());
+        }
         "exit" => std::process::exit(0),
         "spin" => loop {
             std::hint::black_box(0);
@@ -158,6 +168,7 @@ impl Resources for BadList {
             "template_file" => vec![template("file:///{+path}")],
             "template_broken" => vec![template("note:///{day")],
             "template_operator" => vec![template("note:///{x y}")],
+            "templates" => (0..number("n")).map(|at| template(&format!("many:///{{+x}}/{at}/{{y}}"))).collect(),
             "template_twice" => vec![template("note:///{x}"), template("note:///{x}")],
             "given" if !given::alone() => vec![template("note:///{+x}")],
             _ => vec![],

@@ -53,10 +53,22 @@ const NAMES: &[&str] = &[
     "read_after",
     "args",
     "remember",
+    "methods",
+    "authorities",
+    "bodies",
+    "clones",
+    "listings",
+    "write_wide",
+    "streams",
+    "touch",
 ];
 
 impl Tools for Hostile {
     fn list_tools() -> Result<Vec<Tool>, Failure> {
+        // Where a folder is open to it, a file there says whether its lists ever end.
+        while std::path::Path::new("/flag/spin").exists() {
+            black_box(0_u64);
+        }
         let plain = |name: &&str| Tool {
             name: (*name).to_owned(),
             description: format!("Tries {name}."),
@@ -195,6 +207,14 @@ impl Tools for Hostile {
                 data: Some("nonsense".into()),
             }),
             "read_after" => read_after(&text("path"), number("ms")),
+            "methods" => said(raw::methods(number("n"), number("bytes"))),
+            "authorities" => said(raw::authorities(number("n"), number("bytes"))),
+            "bodies" => said(raw::bodies(number("n"), number("ms"))),
+            "clones" => said(raw::clones(number("n"), number("bytes"))),
+            "listings" => listings(number("n"), &text("path"), number("ms")),
+            "write_wide" => said(raw::write_wide(number("bytes"))),
+            "streams" => streams(number("n"), &text("path"), number("ms")),
+            "touch" => said(raw::touch(&text("path"))),
             "args" => {
                 said(format!("{:?} {:?}", std::env::args().collect::<Vec<_>>(), std::env::vars().collect::<Vec<_>>()))
             }
@@ -283,6 +303,42 @@ fn open_many(n: u64, path: &str, ms: u64) -> Result<ToolOutcome, Failure> {
     let mut problem = String::new();
     for _ in 0..n {
         match std::fs::File::open(path) {
+            Ok(file) => open.push(file),
+            Err(error) => {
+                problem = error.to_string();
+                break;
+            }
+        }
+    }
+    std::thread::sleep(std::time::Duration::from_millis(ms));
+    said(format!("{} {problem}", open.len()))
+}
+
+/// Reads a folder as often as it is told, a few entries each, and keeps all of that open.
+fn listings(n: u64, path: &str, ms: u64) -> Result<ToolOutcome, Failure> {
+    let mut open = Vec::new();
+    let mut seen = 0;
+    for _ in 0..n {
+        let Ok(mut entries) = std::fs::read_dir(path) else { break };
+        seen += entries.by_ref().take(3).count();
+        open.push(entries);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(ms));
+    said(format!("{} open, {seen} entries", open.len()))
+}
+
+/// Opens a file as often as it is told, reads a little of each, and keeps all of them.
+fn streams(n: u64, path: &str, ms: u64) -> Result<ToolOutcome, Failure> {
+    use std::io::Read;
+    let mut open = Vec::new();
+    let mut problem = String::new();
+    for _ in 0..n {
+        let read = std::fs::File::open(path).and_then(|mut file| {
+            let mut byte = [0];
+            file.read_exact(&mut byte)?;
+            Ok(file)
+        });
+        match read {
             Ok(file) => open.push(file),
             Err(error) => {
                 problem = error.to_string();

@@ -3,9 +3,13 @@
 use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 
 use wasip2::{
+    filesystem::{
+        preopens::get_directories,
+        types::{NewTimestamp, PathFlags},
+    },
     http::{
         outgoing_handler,
-        types::{Fields, OutgoingRequest, Scheme},
+        types::{Fields, Method, OutgoingRequest, Scheme},
     },
     random::random::get_random_bytes,
     sockets::{network::IpAddressFamily, tcp::TcpSocket, tcp_create_socket::create_tcp_socket},
@@ -67,6 +71,91 @@ pub fn fields(n: u64, bytes: u64, ms: u64) -> String {
     }
     std::thread::sleep(std::time::Duration::from_millis(ms));
     format!("{stored} bytes in {} sets", held.len())
+}
+
+/// Requests with names of methods as long as it is told, all kept.
+pub fn methods(n: u64, bytes: u64) -> String {
+    let method = Method::Other("M".repeat(usize::try_from(bytes).unwrap_or_default()));
+    let (mut held, mut refused) = (Vec::new(), 0);
+    for _ in 0..n {
+        let request = OutgoingRequest::new(Fields::new());
+        refused += u64::from(request.set_method(&method).is_err());
+        held.push(request);
+    }
+    format!("{} requests, {refused} refused", held.len())
+}
+
+/// The same with the hosts they are for.
+pub fn authorities(n: u64, bytes: u64) -> String {
+    let authority = "a".repeat(usize::try_from(bytes).unwrap_or_default());
+    let (mut held, mut refused) = (Vec::new(), 0);
+    for _ in 0..n {
+        let request = OutgoingRequest::new(Fields::new());
+        refused += u64::from(request.set_authority(Some(&authority)).is_err());
+        held.push(request);
+    }
+    format!("{} requests, {refused} refused", held.len())
+}
+
+/// Requests with as much of a body as they take, all kept.
+pub fn bodies(n: u64, ms: u64) -> String {
+    let piece = vec![b'b'; 4096];
+    let (mut held, mut written) = (Vec::new(), 0_u64);
+    for _ in 0..n {
+        let request = OutgoingRequest::new(Fields::new());
+        let Ok(body) = request.body() else { continue };
+        if let Ok(stream) = body.write() {
+            while let Ok(room @ 1..) = stream.check_write() {
+                let take = usize::try_from(room).unwrap_or_default().min(piece.len());
+                if stream.write(&piece[..take]).is_err() {
+                    break;
+                }
+                written += take as u64;
+            }
+        }
+        drop(body);
+        held.push(request);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(ms));
+    format!("{written} bytes in {} requests", held.len())
+}
+
+/// Copies of one set of fields, each changed so that it is a copy.
+pub fn clones(n: u64, bytes: u64) -> String {
+    let fields = Fields::new();
+    let value = vec![b'v'; usize::try_from(bytes).unwrap_or_default()];
+    let _ = fields.append("f", &value);
+    let mut held = Vec::new();
+    for _ in 0..n {
+        let copy = fields.clone();
+        let _ = copy.append("g", b"x");
+        held.push(copy);
+    }
+    format!("{} copies", held.len())
+}
+
+/// More at once than any stream offers to take.
+pub fn write_wide(bytes: u64) -> String {
+    let wide = vec![b'w'; usize::try_from(bytes).unwrap_or_default()];
+    match wasip2::cli::stdout::get_stdout().write(&wide) {
+        Ok(()) => "written".into(),
+        Err(error) => format!("refused: {error:?}"),
+    }
+}
+
+/// Sets the times of what a path leads to, links followed.
+pub fn touch(path: &str) -> String {
+    for (directory, shown) in get_directories() {
+        if let Some(below) = path.strip_prefix(&shown) {
+            let below = below.trim_start_matches('/');
+            let now = NewTimestamp::Now;
+            return match directory.set_times_at(PathFlags::SYMLINK_FOLLOW, below, now, now) {
+                Ok(()) => "touched".into(),
+                Err(error) => format!("refused: {}", error.name()),
+            };
+        }
+    }
+    "no such folder".into()
 }
 
 pub fn random(bytes: u64) -> String {

@@ -1,0 +1,220 @@
+//! What wharf reads from strangers: messages, headers, URIs, sealed state, configs, what plugins list and answer, and
+//! components. Each target takes any bytes; it fails by panicking, by taking for ever, or by growing.
+//!
+//! Where there is somebody else to ask, the answers are compared: messages with serde_json as a whole, written texts with what
+//! is read back.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a target fails by panicking")]
+
+use std::{path::Path, sync::LazyLock};
+
+use serde_json::Value;
+use wharf::{
+    bridge,
+    config::{self, CommandLine, PluginConfig},
+    ledger::Account,
+    roots::Ceilings,
+    schema::Schema,
+    seal::{Binding, Seal},
+    template::Template,
+};
+use wharf_protocol::{
+    Frame, Message, Revision,
+    encode::{CacheHint, Encoder},
+    error::PARSE_ERROR,
+    header::decode_value,
+    message::error_text,
+    model::ServerInfo,
+};
+use wharf_sandbox::{
+    Listing,
+    model::{Content, Prompt, PromptArgument, ResourceEntry, ResourceTemplate, Tool, ToolResult},
+};
+
+/// Takes any bytes, and panics where something is wrong.
+pub type Target = fn(&[u8]);
+
+pub const TARGETS: &[(&str, Target)] = &[
+    ("frame", frame),
+    ("header", header),
+    ("uri", uri),
+    ("seal", seal),
+    ("config", config),
+    ("schema", schema),
+    ("offer", offer),
+    ("content", content),
+    ("component", component),
+];
+
+pub fn nothing(_: &[u8]) {}
+
+/// The parts of an input, as text.
+fn parts(data: &[u8]) -> Vec<String> {
+    data.split(|byte| *byte == 0xff).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+}
+
+/// What is accepted is JSON, what is JSON is no parse error, and what is read is what stands there.
+fn frame(data: &[u8]) {
+    let whole: Result<Value, _> = serde_json::from_slice(data);
+    match Frame::parse(data) {
+        Ok(frame) => {
+            assert!(serde_json::from_slice::<serde::de::IgnoredAny>(data).is_ok(), "accepted what is not JSON");
+            if let (Frame::One(message), Ok(whole)) = (&frame, &whole) {
+                same(message, whole);
+            }
+        }
+        Err(malformed) => {
+            assert!(!(whole.is_ok() && malformed.error.code == PARSE_ERROR), "refused JSON as none");
+            for revision in Revision::ALL {
+                let text = error_text(malformed.id.as_ref(), &malformed.error, revision);
+                assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
+            }
+        }
+    }
+}
+
+fn same(message: &Message, whole: &Value) {
+    match message {
+        Message::Request(request) => {
+            assert_eq!(whole.get("method").and_then(Value::as_str), Some(request.method.as_str()));
+            assert_eq!(whole.get("id"), Some(&request.id.to_value()));
+        }
+        Message::Notification(notification) => {
+            assert_eq!(whole.get("method").and_then(Value::as_str), Some(notification.method.as_str()));
+            assert!(whole.get("id").is_none());
+        }
+        Message::Response(_) => assert!(whole.get("method").is_none_or(Value::is_null)),
+    }
+}
+
+/// What a header stands for is the same whether it is written plainly or wrapped.
+fn header(data: &[u8]) {
+    let plain = decode_value(data);
+    if let Some(text) = plain.filter(|text| text.is_ascii() && !text.is_empty()) {
+        assert!(decode_value(text.as_bytes()).is_some());
+    }
+    let encoder = encoder();
+    for text in parts(data) {
+        let result: Value = serde_json::from_str(&encoder.text_result(&text)).expect("a result is JSON");
+        assert_eq!(result.pointer("/content/0/text").and_then(Value::as_str), Some(text.as_str()));
+    }
+}
+
+fn encoder() -> Encoder {
+    let server = ServerInfo { name: "w".into(), title: None, version: "0".into() };
+    Encoder::new(Revision::V2025_11_25, server, true, CacheHint::default())
+}
+
+fn uri(data: &[u8]) {
+    let parts = parts(data);
+    if let [template, uris @ ..] = parts.as_slice() {
+        if let Ok(template) = Template::compile(template) {
+            for uri in uris {
+                assert!(!template.matches(uri) || uri.starts_with(&template.prefix), "{uri}");
+            }
+        }
+        for uri in uris {
+            // There is nothing that could be opened.
+            assert!(Ceilings::default().open(uri).is_err());
+        }
+    }
+}
+
+/// Nothing that was not sealed opens.
+fn seal(data: &[u8]) {
+    static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::with_key([7; 32]));
+    let arguments = Value::Null;
+    let binding =
+        Binding { principal: "p", method: "tools/call", name: "t", arguments: &arguments, plugin_digest: &[0; 32] };
+    for token in parts(data) {
+        assert!(SEAL.open(&token, &binding).is_err(), "{token}");
+        assert!(SEAL.open(&format!("v1.{token}"), &binding).is_err(), "{token}");
+    }
+}
+
+/// Right or wrong, it is said in words that hold no control characters.
+fn config(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Err(error) = config::from_text(&text, Some(Path::new("/none/wharf.toml")), &CommandLine::default()) {
+        assert!(!format!("{error:#}").is_empty());
+    }
+}
+
+fn schema(data: &[u8]) {
+    let parts = parts(data);
+    let Some(Ok(schema)) = parts.first().map(|text| Schema::small(text)) else { return };
+    for value in parts.iter().skip(1).filter_map(|text| serde_json::from_str(text).ok()) {
+        let _ = schema.check(&value);
+    }
+}
+
+fn plugin() -> &'static PluginConfig {
+    static PLUGIN: LazyLock<PluginConfig> = LazyLock::new(|| {
+        let config = config::from_text("", None, &CommandLine::default()).expect("defaults");
+        config.dropped_in("p", "p.wasm".into())
+    });
+    &PLUGIN
+}
+
+/// What is published of any list is JSON.
+fn offer(data: &[u8]) {
+    let parts = parts(data);
+    let text = |at: usize| parts.get(at).cloned().unwrap_or_default();
+    let more = |at: usize| parts.get(at).filter(|text| !text.is_empty()).cloned();
+    let listing = Listing {
+        tools: vec![Tool {
+            name: text(0),
+            description: text(1),
+            input_schema: parts.get(2).cloned().unwrap_or_else(|| r#"{"type":"object"}"#.into()),
+            details: None,
+        }],
+        resources: more(3)
+            .map(|uri| ResourceEntry { uri, name: text(0), description: more(1), mime_type: more(4), more: more(5) })
+            .into_iter()
+            .collect(),
+        templates: more(6)
+            .map(|uri_template| ResourceTemplate {
+                uri_template,
+                name: text(0),
+                description: more(1),
+                mime_type: more(4),
+                more: more(5),
+            })
+            .into_iter()
+            .collect(),
+        prompts: more(7)
+            .map(|name| Prompt {
+                name,
+                description: more(1),
+                params: vec![PromptArgument { name: text(4), description: more(1), required: true }],
+                more: more(5),
+            })
+            .into_iter()
+            .collect(),
+    };
+    let account = Account::new(64 << 20);
+    if let Ok(offer) = bridge::offer(plugin(), listing.into(), &account) {
+        let encoder = encoder();
+        for tool in &offer.tools {
+            let entry = encoder.tool(&tool.published).to_string();
+            assert!(serde_json::from_str::<Value>(&entry).is_ok(), "{entry}");
+        }
+    }
+    assert_eq!(account.used(), 0, "everything is given back");
+}
+
+/// What a plugin answers becomes JSON, or is its defect.
+fn content(data: &[u8]) {
+    let parts = parts(data);
+    let more = |at: usize| parts.get(at).filter(|text| !text.is_empty()).cloned();
+    let content = more(0).map(Content::Raw).into_iter().chain(more(1).map(Content::Text)).collect();
+    let result = ToolResult { content, structured: more(2), is_error: false, more: more(3) };
+    if let Ok(result) = bridge::tool_result(result) {
+        let text = encoder().tool_result(result);
+        assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
+    }
+}
+
+fn component(data: &[u8]) {
+    let _ = wharf_sandbox::would_instantiate(data);
+}

@@ -1,0 +1,199 @@
+//! What is compiled, and the process that does it: bombs, crashes, standstill, and places where nothing can be written.
+
+use std::time::{Duration, Instant};
+
+use e2e::{Folder, PATIENCE, Pipe, Server, json, memory_kib, names, plugin};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::beside::{beside, config, within};
+
+fn assembled(text: &str) -> Vec<u8> {
+    wat::parse_str(text).unwrap()
+}
+
+/// A component of components, each of which instantiates the one inside it so many times.
+fn nested(levels: usize, width: usize) -> Vec<u8> {
+    let mut text = "(component $c (core module $m (memory 1)) (core instance (instantiate $m)))".to_owned();
+    for _ in 0..levels {
+        text = format!("(component $c {text} {})", "(instance (instantiate $c))".repeat(width));
+    }
+    assembled(&text)
+}
+
+/// One function so large that compiling it takes long.
+fn slow() -> Vec<u8> {
+    let body = "(local.set 0 (i64.mul (i64.add (local.get 0) (local.get 1)) (i64.rotl (local.get 1) (local.get 0))))
+        (local.set 1 (i64.xor (local.get 0) (i64.load (i32.wrap_i64 (local.get 1)))))";
+    let module =
+        format!("(component (core module (memory 1) (func (export \"f\") (local i64 i64) {})))", body.repeat(200_000));
+    assembled(&module)
+}
+
+fn globals(instances: usize) -> Vec<u8> {
+    let globals = "(global (mut i64) (i64.const 0))".repeat(10_000);
+    assembled(&format!(
+        "(component (core module $m {globals}) {})",
+        "(core instance (instantiate $m))".repeat(instances)
+    ))
+}
+
+fn good_plugins(folder: &Folder, count: usize) {
+    for at in 0..count {
+        folder.plugin_as("hello", &format!("plugins/good{at}.wasm"));
+    }
+}
+
+fn cold(folder: &Folder) -> [(&'static str, String); 1] {
+    [("XDG_CACHE_HOME", folder.join("own-cache").display().to_string())]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bombs_beside_good_plugins_delay_no_one() {
+    let folder = Folder::new();
+    config(
+        &folder,
+        &format!(
+            "plugin_dir = {:?}\n[limits]\ntotal_memory_mib = 512\ntotal_host_memory_mib = 256\ncompile_timeout_ms = 20000\n",
+            folder.join("plugins")
+        ),
+    );
+    good_plugins(&folder, 20);
+    // The good ones are compiled already, as they mostly are.
+    let warm = Server::loaded(&folder).await;
+    drop(warm);
+    let began = Instant::now();
+    let server = Server::loaded(&folder).await;
+    let usual = began.elapsed();
+    drop(server);
+    for (name, bytes) in
+        [("instances", nested(2, 900)), ("deep", nested(40, 2)), ("globals", globals(400)), ("slow", slow())]
+    {
+        println!("{name}: {} bytes", bytes.len());
+        folder.write(&format!("plugins/{name}.wasm"), bytes);
+    }
+    let began = Instant::now();
+    let server = Server::loaded(&folder).await;
+    let listed = server.modern("tools/list", json!({}), json!({})).await.unwrap();
+    println!("20 good plugins beside 4 bombs listed after {:?}, usually {usual:?}", began.elapsed());
+    assert_eq!(names(&listed, "tools").len(), 21);
+    assert!(began.elapsed() < usual * 3 + Duration::from_secs(5), "{:?}", began.elapsed());
+    let mut session = server.legacy("2025-11-25", json!({})).await;
+    beside(&mut session, "bombs", async {
+        for (id, why) in [("instances", "instances"), ("deep", "instances"), ("globals", "globals")] {
+            let line = server.wait_for_log(&format!("plugin=\"{id}\"")).await;
+            assert!(line.contains(why), "{line}");
+        }
+    })
+    .await;
+    within(&server, 768, "bombs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inspect_and_check_say_what_a_bomb_comes_to() {
+    let folder = Folder::new();
+    let bomb = folder.write("bomb.wasm", nested(2, 900));
+    let began = Instant::now();
+    let output = folder.run(&["inspect", bomb.to_str().unwrap()], &[]).await;
+    let said = e2e::folder::stdout(&output);
+    assert!(!output.status.success() && said.contains("comes to") && said.contains("instances"), "{said}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+    config(&folder, &format!("[plugins.bomb]\npath = {bomb:?}\n"));
+    let output = folder.run(&["check"], &[]).await;
+    assert!(!output.status.success() && e2e::folder::stdout(&output).contains("instances"));
+}
+
+/// The children of a process that compile.
+fn compilers(of: u32) -> Vec<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    let mut all: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    for task in std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten() {
+        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        all.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    all.retain(|pid| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.windows(7).any(|part| part == b"compile"))
+    });
+    all
+}
+
+/// What happens to a child that compiles is told, and the last good version serves.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compiler_that_stands_still_or_is_killed_changes_nothing() {
+    let folder = Folder::new();
+    config(&folder, &format!("plugin_dir = {:?}\n[limits]\ncompile_timeout_ms = 4000\n", folder.join("plugins")));
+    folder.plugin("hello");
+    let environment = cold(&folder);
+    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut pipe = Pipe::start_with(&folder, &["run"], &environment);
+    pipe.legacy("2025-11-25", json!({})).await;
+    assert_eq!(e2e::text(&pipe.call("hello_greet", json!({ "name": "Ada" })).await), "Hello, Ada!");
+    for (signal, told) in [(Signal::STOP, "compile_timeout_ms"), (Signal::KILL, "signal 9")] {
+        folder.write("plugins/hello.wasm", [slow(), signal.as_raw().to_string().into_bytes()].concat());
+        let began = Instant::now();
+        let child = loop {
+            match compilers(pipe.pid()).first() {
+                Some(child) => break *child,
+                None => assert!(began.elapsed() < PATIENCE, "nothing is compiled"),
+            }
+            tokio::task::yield_now().await;
+        };
+        kill_process(Pid::from_raw(child).unwrap(), signal).unwrap();
+        let line = pipe.wait_for_log(told).await;
+        assert!(line.contains("last good version serves"), "{line}");
+        let result = pipe.call("hello_greet", json!({ "name": "Ada" })).await;
+        assert_eq!(e2e::text(&result), "Hello, Ada!");
+        let began = Instant::now();
+        while std::path::Path::new(&format!("/proc/{child}")).exists() {
+            assert!(began.elapsed() < PATIENCE, "the child is left behind");
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_wharf_leaves_no_compiler_behind() {
+    let folder = Folder::new();
+    config(&folder, &format!("plugin_dir = {:?}\n", folder.join("plugins")));
+    folder.write("plugins/slow.wasm", slow());
+    let environment = cold(&folder);
+    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut pipe = Pipe::start_with(&folder, &["run"], &environment);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let began = Instant::now();
+    let child = loop {
+        match compilers(pipe.pid()).first() {
+            Some(child) => break *child,
+            None => assert!(began.elapsed() < PATIENCE, "nothing is compiled"),
+        }
+        tokio::task::yield_now().await;
+    };
+    e2e::pipe::signal(pipe.pid(), Signal::KILL);
+    pipe.wait().await;
+    let began = Instant::now();
+    let ended = || {
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim().starts_with('Z'))
+    };
+    while !ended() {
+        assert!(began.elapsed() < Duration::from_secs(3), "the child lives on");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A cache that can be read only, or is full, is a warning; the plugin serves.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_can_be_written_plugins_still_load() {
+    let folder = Folder::new();
+    config(&folder, &format!("[plugins.hello]\npath = {:?}\n", plugin("hello")));
+    let environment = cold(&folder);
+    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    // Files of one kilobyte at the most: as a disk that is full in the middle of a write.
+    let mut command = folder.limited("ulimit -f 1", &["run"], &environment);
+    command.stdin(std::process::Stdio::piped());
+    let mut pipe = Pipe::of_command(command);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let result = pipe.call("hello_greet", json!({ "name": "Ada" })).await;
+    assert_eq!(e2e::text(&result), "Hello, Ada!");
+    pipe.wait_for_log("the compiled code is not cached").await;
+    assert!(memory_kib(pipe.pid(), "VmRSS") > 0);
+}

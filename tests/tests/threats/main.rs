@@ -1,0 +1,12 @@
+//! What hostile plugins, hostile clients and careless operators could do to the host around the sandbox: each thing is tried
+//! on the real binary, with a client beside it that wants to work.
+//!
+//! Whatever is tried, the client beside it is answered, the memory in use stays within what the config says, and what is
+//! refused is said. The table of all that is tried is docs/threats.md.
+
+mod beside;
+mod clients;
+mod compiler;
+mod control;
+mod guests;
+mod operators;
