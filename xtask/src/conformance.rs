@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{prepare, run_in, say};
 
-mod child;
+pub mod child;
 mod tally;
 
 use child::{Server, finish};

@@ -11,7 +11,9 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 mod conformance;
+mod deny;
 mod examples;
+mod fuzz;
 mod tidy;
 
 const USAGE: &str = "\
@@ -21,12 +23,18 @@ cargo xtask test         formats, lints, builds and runs all tests that need not
 cargo xtask examples     builds and calls the example plugins in JavaScript and Python; needs npm and Python 3
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
+cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
+cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
+cargo xtask deny         licences, bans and sources of all dependencies, by cargo-deny; advisories where they can be fetched
 cargo xtask tidy         the rules of the house that no compiler checks
 cargo xtask guests       only the plugins";
 
 const TARGET: &str = "wasm32-wasip2";
 
 fn main() -> ExitCode {
+    if let Some(ended) = fuzz::compile_if_asked() {
+        return ended;
+    }
     let arguments: Vec<String> = env::args().skip(1).collect();
     let (command, rest) = match arguments.split_first() {
         Some((command, rest)) => (command.as_str(), rest),
@@ -40,6 +48,9 @@ fn main() -> ExitCode {
         "examples" => prepare().and_then(|()| examples::build_and_call(&root())),
         "conformance" => conformance::check(&root()),
         "bench" => bench(rest),
+        "fuzz" => fuzz::run(&root(), rest),
+        "soak" => soak(rest),
+        "deny" => deny::check(&root(), true),
         "tidy" => tidy::check(&root()),
         _ => {
             say(USAGE);
@@ -148,6 +159,11 @@ fn demo(rest: &[String]) -> Result<()> {
     run(Command::new(root().join("target/ci/demo")).args(rest))
 }
 
+fn soak(rest: &[String]) -> Result<()> {
+    prepare()?;
+    run(Command::new(root().join("target/ci/soak")).args(rest))
+}
+
 fn bench(rest: &[String]) -> Result<()> {
     if rest.iter().any(|argument| argument == "--micro") {
         guests()?;
@@ -174,6 +190,7 @@ fn prepare() -> Result<()> {
 fn test() -> Result<()> {
     cargo(&["fmt", "--all", "--check"]).context("run `cargo fmt --all`")?;
     tidy::check(&root())?;
+    deny::check(&root(), false)?;
     prepare()?;
     cargo(&["clippy", "--locked", "--profile", "ci", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
     cargo(&["test", "--locked", "--profile", "ci"])
