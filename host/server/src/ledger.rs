@@ -63,10 +63,6 @@ impl Ledger {
         Arc::new(Self { whole, plugins, small, clients: Mutex::default() })
     }
 
-    pub fn whole(&self) -> &Account {
-        &self.whole
-    }
-
     /// Pays for compiled code, and for what plugins list.
     pub fn plugins(&self) -> &Account {
         &self.plugins

@@ -21,7 +21,6 @@ use wharf_protocol::{
 };
 
 use crate::{
-    bridge::MAX_URI_BYTES,
     catalog::Generations,
     hub::{self, Listener},
     in_flight::InFlight,
@@ -173,9 +172,6 @@ impl Session {
             return Err(RpcError::invalid_params(format!(
                 "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources"
             )));
-        }
-        if uri.len() > MAX_URI_BYTES {
-            return Err(RpcError::invalid_params(format!("the URI has more than {MAX_URI_BYTES} bytes")));
         }
         let charge = self.account.charge(SUBSCRIPTION_BYTES + uri.len()).map_err(|full| no_room(&full))?;
         // Of a second one for the same, what was paid for the first is given back.
