@@ -286,8 +286,10 @@ impl Library {
             // Aborted, because another took its place.
             Err(error) if error.is_cancelled() => return,
             Err(error) => {
-                tracing::error!("a defect of wharf: loading a plugin panicked: {error}");
-                return self.under_way.retain(|_, one| !one.abort.is_finished());
+                let id = self.under_way.iter().find(|(_, one)| one.abort.id() == error.id());
+                let Some(id) = id.map(|(id, _)| id.clone()) else { return };
+                self.under_way.remove(&id);
+                return self.report(&id, "load", &format!("a defect of wharf: {error}"), self.served.contains_key(&id));
             }
         };
         // What had just ended when it was replaced is heard of all the same, and counts for nothing.
