@@ -129,6 +129,30 @@ async fn connections_that_show_no_right_make_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_shows_no_right_ends_and_one_of_many_clients_does_not() {
+    let (_folder, server) = started(SMALL).await;
+    let all = async |bytes: Vec<u8>| {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let (mut read, mut write) = stream.split();
+        let mut answers = Vec::new();
+        // What comes after the last answer may not be taken any more.
+        let (_, read) = tokio::join!(write.write_all(&bytes), timeout(PATIENCE, read.read_to_end(&mut answers)));
+        let _ = read.expect("the connection ends");
+        String::from_utf8(answers).unwrap().to_lowercase()
+    };
+    let healthz = |more: &str| format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n{more}\r\n", server.address);
+    let answers = all(healthz("").repeat(64).into_bytes()).await;
+    assert_eq!((answers.matches("200 ok").count(), answers.matches("connection: close").count()), (64, 1), "{answers}");
+    // As a proxy's connection is: one client after the other says hello, and asks for nothing on it.
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"one","version":"1"}}}"#;
+    let mut many = post(&server, "", hello).repeat(100);
+    many.extend(healthz("").repeat(100).into_bytes());
+    many.extend(healthz("Connection: close\r\n").into_bytes());
+    let answers = all(many).await;
+    assert_eq!(answers.matches("200 ok").count(), 201, "{answers}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_kept_is_counted_in_bytes() {
     let (_folder, server) = started(&format!("{SMALL}[protocol]\nsse = true\n")).await;
     let mut session = server.legacy("2025-11-25", json!({})).await;

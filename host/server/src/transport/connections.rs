@@ -21,7 +21,8 @@ use crate::ledger::{Account, Holder, Ledger};
 /// Who does not read for so long may have to go.
 const PATIENT: Duration = Duration::from_secs(2);
 
-/// Requests on one connection before one is admitted: of the server's health, or refused.
+/// Requests on one connection while none of them was admitted: of the server's health, or refused. The last is answered,
+/// and says that the connection ends with it.
 const MAX_OF_STRANGERS: usize = 64;
 
 pub struct Connections {
@@ -38,7 +39,7 @@ pub struct Peer {
     address: IpAddr,
     client: Holder,
     began: Instant,
-    /// It has made a request that was admitted.
+    /// It has sent a message that was taken.
     admitted: AtomicBool,
     /// Requests before that.
     strangers: AtomicUsize,
@@ -57,14 +58,19 @@ impl Peer {
 
     /// Counts a request that is admitted, until it is over.
     pub fn work(self: &Arc<Self>) -> Busy {
-        self.admitted.store(true, Ordering::Relaxed);
+        self.admit();
         self.busy.fetch_add(1, Ordering::Relaxed);
         Busy(Arc::clone(self))
     }
 
-    /// Counts a request of whoever it is; false if that is enough for somebody who never made one that was admitted.
-    pub fn asks(&self) -> bool {
-        self.admitted.load(Ordering::Relaxed) || self.strangers.fetch_add(1, Ordering::Relaxed) < MAX_OF_STRANGERS
+    /// It has shown that it may be here.
+    pub fn admit(&self) {
+        self.admitted.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts a request that was answered; true if that is enough for somebody of whom nothing was ever taken.
+    pub fn has_asked_enough(&self) -> bool {
+        !self.admitted.load(Ordering::Relaxed) && self.strangers.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_OF_STRANGERS
     }
 
     /// Says whether it reads what it is sent.

@@ -1,6 +1,6 @@
 //! The HTTP server: who may connect, for how long, and which path leads where. What happens at `/mcp` is in `endpoint`.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -70,11 +70,15 @@ async fn serve_connection(server: Arc<Server>, stream: TcpStream, place: Place, 
     let app = hyper_util::service::TowerToHyperService::new(app);
     let peer = Arc::clone(&place.peer);
     let service = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-        if !peer.asks() {
-            peer.end.cancel();
-        }
         request.extensions_mut().insert(Arc::clone(&peer));
-        hyper::service::Service::call(&app, request)
+        let (answer, peer) = (hyper::service::Service::call(&app, request), Arc::clone(&peer));
+        async move {
+            let mut response = answer.await?;
+            if peer.has_asked_enough() {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let stream = Paced::new(stream, Arc::clone(&place.peer), PACE);
     let connection = hyper::server::conn::http1::Builder::new()
@@ -163,5 +167,11 @@ async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> 
             return response;
         }
     };
-    answer.unwrap_or_else(Refused::into_response)
+    match answer {
+        Ok(response) => {
+            peer.admit();
+            response
+        }
+        Err(refused) => refused.into_response(),
+    }
 }
