@@ -42,6 +42,10 @@ impl InFlight {
         Ok(Entered { requests: Arc::clone(&self.0), id: id.clone(), cancelled })
     }
 
+    pub fn is_empty(&self) -> bool {
+        lock(&self.0).is_empty()
+    }
+
     /// Follows a `notifications/cancelled`; unknown and malformed ones do nothing.
     pub fn cancel(&self, params: Option<&Params>) {
         let id =

@@ -1,8 +1,11 @@
 //! Legacy sessions over HTTP: from `initialize` to DELETE, and what is refused meanwhile.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
-use e2e::{Folder, LEGACY, MODERN, Server, is_error, json, names, text};
+use e2e::{Folder, LEGACY, MODERN, PATIENCE, Server, is_error, json, names, text};
 
 async fn started(config: &str) -> (Folder, Server) {
     let folder = Folder::new();
@@ -223,6 +226,29 @@ async fn a_session_that_was_only_opened_makes_room() {
     let refused = server.post(&[], &body).await;
     assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("1")));
     server.wait_for_log("all of them are in use").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_nobody_uses_ends_by_itself_and_one_that_listens_does_not() {
+    let (_folder, server) = started("[http]\nsessions = 2\nsession_idle_ms = 400").await;
+    let mut listens = server.legacy("2025-11-25", json!({})).await;
+    listens.request("ping", json!({})).await.unwrap();
+    let stream = listens.stream().await;
+    let mut silent = server.legacy("2025-11-25", json!({})).await;
+    silent.request("ping", json!({})).await.unwrap();
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } } });
+    // Both are in use. Nobody asks for the second any more; that it ends shows in the place that it leaves.
+    let began = Instant::now();
+    while server.post(&[], &body).await.status() == 503 {
+        assert!(began.elapsed() < PATIENCE, "a session that nobody uses stays");
+        tokio::task::yield_now().await;
+    }
+    assert!(began.elapsed() > Duration::from_millis(200), "it ended too soon");
+    let (_, ended) = silent.begin("ping", json!({})).await;
+    assert_eq!(ended.status(), 404);
+    listens.request("ping", json!({})).await.expect("who listens stays");
+    drop(stream);
 }
 
 #[tokio::test(flavor = "multi_thread")]

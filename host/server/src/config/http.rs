@@ -19,6 +19,8 @@ pub struct Http {
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub sessions: usize,
+    /// A session that nobody uses for so long ends.
+    pub session_idle: Duration,
     pub listens: usize,
     pub in_flight: usize,
     /// When a legacy event stream is closed for its client to come back for the rest; none: never.
@@ -76,6 +78,11 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
         allowed_hosts: raw.allowed_hosts,
         allowed_origins: raw.allowed_origins,
         sessions: within_bounds("sessions", raw.sessions, defaults::SESSIONS, 1_000_000)?,
+        session_idle: duration_ms(
+            "session_idle_ms",
+            raw.session_idle_ms,
+            Duration::from_millis(defaults::SESSION_IDLE_MS),
+        )?,
         listens: within_bounds("listens", raw.listens, defaults::LISTENS, 1_000_000)?,
         in_flight: within_bounds("in_flight", raw.in_flight, defaults::Sized::for_this_machine().in_flight, 100_000)?,
         poll_after: match raw.poll_after_ms {

@@ -26,6 +26,7 @@ pub struct Http {
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub sessions: Option<usize>,
+    pub session_idle_ms: Option<u64>,
     pub listens: Option<usize>,
     pub in_flight: Option<usize>,
     pub poll_after_ms: Option<u64>,

@@ -71,12 +71,28 @@ pub struct Session {
     pub ended: CancellationToken,
     /// The one stream on which unrelated messages go; a new one takes the place of the old.
     stream: Mutex<CancellationToken>,
+    /// Such streams that are open: none, or one and those that it has just replaced.
+    listening: AtomicU64,
 }
 
 /// What the client has opened. `stale` counts its announcements; what is known is from before or after the last one.
 struct Roots {
     stale: watch::Sender<u64>,
     known: AsyncMutex<Option<((u64, u64), CallRoots)>>,
+}
+
+/// Somebody listens, until this is dropped.
+pub struct Listening {
+    session: Arc<Session>,
+    /// Cancelled when another stream takes the place of this one, or the session ends.
+    pub ended: CancellationToken,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.session.touch();
+        self.session.listening.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -129,12 +145,17 @@ impl Session {
             in_flight: InFlight::default(),
             ended: CancellationToken::new(),
             stream: Mutex::default(),
+            listening: AtomicU64::new(0),
         };
         let result = server.encoder(revision).initialize(INSTRUCTIONS);
         Ok((Arc::new(session), result))
     }
 
+    /// Since when nothing was asked in it, nothing is under way and nobody listens.
     pub fn idle_for(&self) -> Duration {
+        if self.listening.load(Ordering::Relaxed) > 0 || !self.in_flight.is_empty() {
+            self.touch();
+        }
         lock(&self.last_used).elapsed()
     }
 
@@ -151,11 +172,12 @@ impl Session {
         self.used.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the place of an earlier stream; the token is cancelled when another takes this one's.
-    pub fn take_stream(&self) -> CancellationToken {
+    /// Takes the place of an earlier stream.
+    pub fn listen(self: &Arc<Self>) -> Listening {
         let own = self.ended.child_token();
         std::mem::replace(&mut *lock(&self.stream), own.clone()).cancel();
-        own
+        self.listening.fetch_add(1, Ordering::Relaxed);
+        Listening { session: Arc::clone(self), ended: own }
     }
 
     pub fn log_level(&self) -> Level {

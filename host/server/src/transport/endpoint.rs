@@ -75,7 +75,7 @@ pub struct Endpoint {
 impl Endpoint {
     pub fn new(server: &Arc<Server>) -> Self {
         let config = &server.config.http;
-        let sessions = Sessions::new(config.sessions);
+        let sessions = Sessions::new(config.sessions, config.session_idle);
         server.tracker.spawn(sessions.clone().sweep(server.stop.clone()));
         Self {
             sessions,
@@ -425,7 +425,7 @@ impl Endpoint {
             })?;
             return Ok(event_stream(log.read(next, self.server.config.http.poll_after, hold)));
         }
-        let taken = session.take_stream();
+        let listening = session.listen();
         let (outlet, messages) = Outlet::new(QUEUED_BYTES, session.account.clone());
         let feed = Feed::open(&self.server);
         let server = Arc::clone(&self.server);
@@ -434,7 +434,7 @@ impl Endpoint {
         let work: Work = Box::pin(async move {
             tokio::select! {
                 () = feed.run(&*session, &outlet) => {}
-                () = taken.cancelled() => {}
+                () = listening.ended.cancelled() => {}
                 () = read.abandoned(TAKE_UP) => {}
                 () = server.stop.cancelled() => {}
             }

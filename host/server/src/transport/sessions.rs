@@ -14,20 +14,20 @@ use wharf_protocol::RpcError;
 
 use crate::era::legacy::Session;
 
-/// A session that nobody used for so long ends.
-const IDLE: Duration = Duration::from_secs(3600);
-/// How often it is looked for those.
+/// How often it is looked for sessions that nobody uses, at the least.
 const SWEEP: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct Sessions {
     by_id: Arc<Mutex<HashMap<String, Arc<Session>>>>,
     most: usize,
+    /// A session that nobody uses for so long ends.
+    idle: Duration,
 }
 
 impl Sessions {
-    pub fn new(most: usize) -> Self {
-        Self { by_id: Arc::default(), most }
+    pub fn new(most: usize, idle: Duration) -> Self {
+        Self { by_id: Arc::default(), most, idle }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
@@ -57,7 +57,7 @@ impl Sessions {
     /// The session, if there is one and it is this principal's.
     pub fn get(&self, id: &str, principal: &str) -> Option<Arc<Session>> {
         let session = self.lock().get(id).filter(|session| *session.principal == *principal).cloned()?;
-        if session.idle_for() > IDLE {
+        if session.idle_for() > self.idle {
             self.end(&session);
             return None;
         }
@@ -72,14 +72,14 @@ impl Sessions {
 
     /// Ends sessions that nobody uses, as long as wharf runs.
     pub async fn sweep(self, stop: CancellationToken) {
-        let mut interval = tokio::time::interval(SWEEP);
+        let mut interval = tokio::time::interval(self.idle.min(SWEEP));
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = interval.tick() => {}
             }
             self.lock().retain(|_, session| {
-                let keep = session.idle_for() <= IDLE;
+                let keep = session.idle_for() <= self.idle;
                 if !keep {
                     session.ended.cancel();
                 }
