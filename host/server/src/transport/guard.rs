@@ -109,6 +109,7 @@ mod tests {
             allowed_hosts: vec!["wharf.example".into()],
             allowed_origins: vec!["https://app.example".into()],
             sessions: 1,
+            session_idle: std::time::Duration::from_secs(1),
             listens: 1,
             in_flight: 1,
             poll_after: None,
