@@ -34,7 +34,7 @@ use wasmtime::Engine;
 
 use crate::{
     engine,
-    load::{LoadError, MAX_COMPONENT_BYTES, check_header, one_line},
+    load_error::{LoadError, MAX_COMPONENT_BYTES, check_header, one_line},
     look::look,
 };
 

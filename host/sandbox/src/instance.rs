@@ -4,9 +4,11 @@ use wasmtime::{Store, UpdateDeadline, component};
 
 use crate::{
     bindings::{completions, prompts, resources, tools},
-    call::{CallError, Listing, Operation, Outcome, call_error},
+    component::Linked,
     limits::Refused,
-    load::{CodeInner, LoadError, Plugin, one_line},
+    load_error::{LoadError, one_line},
+    operation::{CallError, Listing, Operation, Outcome, call_error},
+    scope::Limits,
     store::State,
 };
 
@@ -40,22 +42,22 @@ fn trap(error: wasmtime::Error) -> CallError {
 }
 
 impl Instance {
-    pub(crate) async fn start(plugin: &Plugin, mut state: State) -> Result<Self, CallError> {
-        if !state.budget.grow(plugin.0.code.0.instance_bytes) {
+    pub(crate) async fn start(linked: &Linked, limits: &Limits, mut state: State) -> Result<Self, CallError> {
+        if !state.budget.grow(linked.instance_bytes) {
             return Err(match state.budget.refused() {
                 Some(Refused::Total) => CallError::TotalMemory,
-                _ => CallError::Memory(plugin.0.spec.limits.memory_bytes),
+                _ => CallError::Memory(limits.memory_bytes),
             });
         }
-        let mut store = Store::new(plugin.0.code.0.pre.engine(), state);
+        let mut store = Store::new(linked.pre.engine(), state);
         store.limiter(|state| &mut state.budget);
-        store.set_hostcall_fuel(plugin.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES));
+        store.set_hostcall_fuel(limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES));
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|store| {
             store.data().call.overran();
             Ok(UpdateDeadline::Yield(1))
         });
-        let instance = plugin.0.code.0.pre.instantiate_async(&mut store).await.map_err(trap)?;
+        let instance = linked.pre.instantiate_async(&mut store).await.map_err(trap)?;
         let base_bytes = store.data().budget.used();
         Ok(Self { store, instance, tools: None, resources: None, prompts: None, completions: None, base_bytes })
     }
@@ -78,7 +80,7 @@ impl Instance {
         (!state.budget.is_half_spent(self.base_bytes)).then(|| state.budget.used())
     }
 
-    pub(crate) async fn perform(&mut self, code: &CodeInner, operation: Operation) -> Result<Outcome, CallError> {
+    pub(crate) async fn perform(&mut self, code: &Linked, operation: Operation) -> Result<Outcome, CallError> {
         match operation {
             Operation::List => self.list(code).await.map(Outcome::Listing),
             Operation::CallTool { name, args, context } => {
@@ -107,7 +109,7 @@ impl Instance {
         }
     }
 
-    async fn list(&mut self, code: &CodeInner) -> Result<Listing, CallError> {
+    async fn list(&mut self, code: &Linked) -> Result<Listing, CallError> {
         let Self { store, instance, .. } = self;
         let wrong = |interface: &str, error: &wasmtime::Error| CallError::Trap {
             message: LoadError::WrongType(format!("wharf:plugin/{interface}")).to_string(),

@@ -33,10 +33,6 @@ const STREAMS: &str = "wasi:io/streams@0.2.12";
 const MAX_TEXT_BYTES: usize = 1024;
 /// What a field takes beside its text, about.
 const FIELD_BYTES: usize = 256;
-/// What a set of fields may hold.
-pub(crate) const MAX_FIELDS_BYTES: usize = 8 << 10;
-/// Pieces of an outgoing body, of which a handle can hold two.
-pub(crate) const BODY_PIECE_BYTES: usize = 4096;
 /// More than any stream ever offers to take.
 const MAX_WRITE_BYTES: usize = 64 << 10;
 

@@ -12,78 +12,19 @@ use std::{
 
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
-use wasmtime::component::{Component, InstancePre};
+use wasmtime::component::Component;
 
 use crate::{
-    bindings::{completions, prompts, resources, tools},
     cache,
     compile::Artifact,
-    engine::{Floor, Sandbox},
+    component::{Exports, Linked, PACKAGE, VERSION},
+    engine::Linkable,
     ledger::Charge,
+    load_error::{LoadError, MAX_COMPONENT_BYTES, one_line},
     runtime::Turns,
-    scope::Limits,
-    store::State,
+    sandbox::Sandbox,
+    scope::PluginSpec,
 };
-
-/// The largest component accepted.
-pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
-
-const PACKAGE: &str = "wharf:plugin/";
-const VERSION: &str = "0.1.";
-
-/// Why bytes are no plugin. The text says what its author or operator can do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LoadError {
-    #[error("not WebAssembly: the file does not start with `\\0asm`")]
-    NotWasm,
-    #[error(
-        "a core WebAssembly module, not a component; build it for the target wasm32-wasip2, or run `wasm-tools component new` on it"
-    )]
-    CoreModule,
-    #[error("precompiled native code is never loaded; give the .wasm file")]
-    Precompiled,
-    #[error("{0} bytes are more than the {MAX_COMPONENT_BYTES} a plugin may have")]
-    TooLarge(u64),
-    #[error(
-        "the component exports nothing wharf knows; a plugin exports at least one of wharf:plugin/tools, resources, prompts \
-         and completions, all at version 0.1"
-    )]
-    NoExport,
-    #[error("the component was built for {0}, and this wharf knows wharf:plugin 0.1; rebuild it with a matching SDK")]
-    UnknownVersion(String),
-    #[error("the component imports {0}, which wharf does not offer; it offers wharf:plugin/host and WASI 0.2")]
-    UnknownImport(String),
-    #[error("{0} does not have the type that wharf:plugin 0.1 gives it; rebuild the plugin with the published WIT")]
-    WrongType(String),
-    #[error("the component does not compile: {0}")]
-    Compile(String),
-    #[error(
-        "the component comes to {number} {what} when all it nests is written out; {most} are the most a plugin may have"
-    )]
-    TooMuch { what: &'static str, number: u64, most: u64 },
-    #[error("the component instantiates a module or component that it is handed, so what it comes to cannot be told")]
-    Unknowable,
-    /// In the words of the process that compiles.
-    #[error("{0}")]
-    Refused(String),
-    #[error("the compiler did not finish{}{}", if .0.is_empty() { "" } else { ": " }, .0)]
-    Compiler(String),
-    #[error("the file cannot be read: {0}")]
-    Unreadable(String),
-    #[error("{0}")]
-    NoRoom(String),
-    #[error("the plugin fails when asked what it offers: {0}")]
-    List(String),
-}
-
-/// Which interfaces a component exports.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Exports {
-    pub tools: bool,
-    pub resources: bool,
-    pub prompts: bool,
-    pub completions: bool,
-}
 
 /// Compiled code, ready to be instantiated. Cheap to clone; knows nothing of grants or limits.
 #[derive(Clone)]
@@ -92,24 +33,9 @@ pub struct Code(pub(crate) Arc<CodeInner>);
 pub(crate) struct CodeInner {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) digest: [u8; 32],
-    pub(crate) pre: InstancePre<State>,
-    pub(crate) tools: Option<tools::GuestIndices>,
-    pub(crate) resources: Option<resources::GuestIndices>,
-    pub(crate) prompts: Option<prompts::GuestIndices>,
-    pub(crate) completions: Option<completions::GuestIndices>,
+    pub(crate) linked: Linked,
     imports: Vec<String>,
-    /// What the host keeps of each instance besides its memory.
-    pub(crate) instance_bytes: usize,
     _charge: Charge,
-}
-
-/// What the host decides about a plugin, beside its code.
-#[derive(Debug, Clone)]
-pub struct PluginSpec {
-    pub id: String,
-    pub limits: Limits,
-    /// The plugin's own table from the operator's file, as JSON.
-    pub config: Arc<str>,
 }
 
 /// Code under an id, with its limits and its config.
@@ -189,9 +115,9 @@ impl Sandbox {
             ))
         })?;
         let mut refused = None;
-        for floor in self.pooled.iter().chain([&self.on_demand]) {
-            match deserialize(floor, &artifact.code) {
-                Ok(component) => return self.link(floor, &component, digest, artifact.instance_bytes, charge),
+        for one in self.pooled.iter().chain([&self.on_demand]) {
+            match deserialize(one, &artifact.code) {
+                Ok(component) => return self.link(one, &component, digest, artifact.instance_bytes, charge),
                 // What exceeds a slot of the pool runs on demand.
                 Err(error) => refused = Some(error),
             }
@@ -201,48 +127,28 @@ impl Sandbox {
 
     fn link(
         self: &Arc<Self>,
-        floor: &Floor,
+        one: &Linkable,
         component: &Component,
         digest: [u8; 32],
         instance_bytes: u64,
         charge: Charge,
     ) -> Result<Code, LoadError> {
         let ty = component.component_type();
-        let imports: Vec<String> = ty.imports(&floor.engine).map(|(name, _)| name.to_owned()).collect();
-        let exports: Vec<String> = ty.exports(&floor.engine).map(|(name, _)| name.to_owned()).collect();
+        let imports: Vec<String> = ty.imports(&one.engine).map(|(name, _)| name.to_owned()).collect();
+        let exports: Vec<String> = ty.exports(&one.engine).map(|(name, _)| name.to_owned()).collect();
         if let Some(foreign) = imports.iter().chain(&exports).find(|name| is_foreign_version(name)) {
             return Err(LoadError::UnknownVersion(foreign.clone()));
         }
         if let Some(unknown) = imports.iter().find(|name| !is_offered(name)) {
             return Err(LoadError::UnknownImport(unknown.clone()));
         }
-        let pre = floor.linker.instantiate_pre(component).map_err(|error| import_error(&error))?;
-        let has =
-            |interface: &str| component.get_export_index(None, format!("{PACKAGE}{interface}@{VERSION}0")).is_some();
-        let wrong = |interface: &str| LoadError::WrongType(format!("{PACKAGE}{interface}"));
-        let indices = CodeInner {
-            sandbox: Arc::clone(self),
-            digest,
-            tools: has("tools").then(|| tools::GuestIndices::new(&pre)).transpose().map_err(|_| wrong("tools"))?,
-            resources: has("resources")
-                .then(|| resources::GuestIndices::new(&pre))
-                .transpose()
-                .map_err(|_| wrong("resources"))?,
-            prompts: has("prompts")
-                .then(|| prompts::GuestIndices::new(&pre))
-                .transpose()
-                .map_err(|_| wrong("prompts"))?,
-            completions: has("completions")
-                .then(|| completions::GuestIndices::new(&pre))
-                .transpose()
-                .map_err(|_| wrong("completions"))?,
-            pre,
-            imports,
-            instance_bytes: usize::try_from(instance_bytes).unwrap_or(usize::MAX),
-            _charge: charge,
-        };
-        let code = Code(Arc::new(indices));
-        if code.exports() == Exports::default() { Err(LoadError::NoExport) } else { Ok(code) }
+        let pre = one.linker.instantiate_pre(component).map_err(|error| import_error(&error))?;
+        let instance_bytes = usize::try_from(instance_bytes).unwrap_or(usize::MAX);
+        let linked = Linked::new(component, pre, instance_bytes)?;
+        if linked.exports() == Exports::default() {
+            return Err(LoadError::NoExport);
+        }
+        Ok(Code(Arc::new(CodeInner { sandbox: Arc::clone(self), digest, linked, imports, _charge: charge })))
     }
 }
 
@@ -257,12 +163,7 @@ impl Code {
     }
 
     pub fn exports(&self) -> Exports {
-        Exports {
-            tools: self.0.tools.is_some(),
-            resources: self.0.resources.is_some(),
-            prompts: self.0.prompts.is_some(),
-            completions: self.0.completions.is_some(),
-        }
+        self.0.linked.exports()
     }
 
     /// The interfaces the component imports, as it names them.
@@ -314,30 +215,11 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     }
 }
 
-pub(crate) fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
-    if bytes.len() > MAX_COMPONENT_BYTES {
-        return Err(LoadError::TooLarge(bytes.len() as u64));
-    }
-    if wasmtime::Engine::detect_precompiled(bytes).is_some() {
-        return Err(LoadError::Precompiled);
-    }
-    match bytes.get(..8) {
-        Some(header) if header.starts_with(b"\0asm") => {
-            if header.get(6..8) == Some(&[0, 0]) {
-                Err(LoadError::CoreModule)
-            } else {
-                Ok(())
-            }
-        }
-        _ => Err(LoadError::NotWasm),
-    }
-}
-
 #[expect(unsafe_code, reason = "deserialising is how wasmtime takes compiled code")]
-fn deserialize(floor: &Floor, artifact: &[u8]) -> wasmtime::Result<Component> {
+fn deserialize(one: &Linkable, artifact: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the bytes come from `precompile_component` of this process, or from the cache, which hands out only what
     // carries the digest of what wharf itself wrote into a directory closed to everybody else.
-    unsafe { Component::deserialize(&floor.engine, artifact) }
+    unsafe { Component::deserialize(&one.engine, artifact) }
 }
 
 fn is_foreign_version(name: &str) -> bool {
@@ -361,27 +243,9 @@ fn import_error(error: &wasmtime::Error) -> LoadError {
     }
 }
 
-pub(crate) fn one_line(error: &wasmtime::Error) -> String {
-    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn headers() {
-        for (bytes, expected) in [
-            (&b""[..], Err(LoadError::NotWasm)),
-            (b"#!/bin/sh\n", Err(LoadError::NotWasm)),
-            (b"\0asm", Err(LoadError::NotWasm)),
-            (b"\0asm\x01\0\0\0", Err(LoadError::CoreModule)),
-            (b"\0asm\x0d\0\x01\0", Ok(())),
-        ] {
-            assert_eq!(check_header(bytes), expected, "{bytes:?}");
-        }
-        assert!(matches!(check_header(&vec![0; MAX_COMPONENT_BYTES + 1]), Err(LoadError::TooLarge(_))));
-    }
 
     #[test]
     fn names() {

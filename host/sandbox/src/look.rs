@@ -10,7 +10,7 @@ use wasmparser::{
     ElementKind, Instance, Parser, Payload, TypeRef,
 };
 
-use crate::load::LoadError;
+use crate::load_error::LoadError;
 
 /// What a component comes to when it is instantiated once. Each has a limit in [`LIMITS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

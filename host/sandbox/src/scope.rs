@@ -1,6 +1,6 @@
 //! What one call may touch: plain data, decided elsewhere and before the call starts.
 
-use std::{pin::Pin, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use wasmtime_wasi::{FsPerms, OpenMode};
 
@@ -106,4 +106,13 @@ impl Events for Silence {
     fn progress(&self, _: f64, _: Option<f64>, _: Option<String>) {}
     fn list_changed(&self, _: Kind) {}
     fn resource_updated(&self, _: String) {}
+}
+
+/// What the host decides about a plugin, beside its code.
+#[derive(Debug, Clone)]
+pub struct PluginSpec {
+    pub id: String,
+    pub limits: Limits,
+    /// The plugin's own table from the operator's file, as JSON.
+    pub config: Arc<str>,
 }

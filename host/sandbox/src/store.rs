@@ -20,12 +20,10 @@ use wasmtime_wasi_http::{
 use crate::{
     bindings::{host, types},
     handles::Part,
-    kept,
     ledger::Account,
     limits::{MemoryBudget, Refused},
-    load::PluginSpec,
     output::Capture,
-    scope::{Denial, Directory, Events, Scope, Silence, Wait},
+    scope::{Denial, Directory, Events, PluginSpec, Scope, Silence, Wait},
 };
 
 /// Log records, progress reports and resource updates a call may make, each.
@@ -42,6 +40,11 @@ const MAX_DENIALS: usize = 16;
 const MAX_HOST_BYTES: usize = 255;
 /// Random bytes per request.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
+
+/// What a set of fields may hold.
+const MAX_FIELDS_BYTES: usize = 8 << 10;
+/// Pieces of an outgoing body, of which a handle can hold two.
+const BODY_PIECE_BYTES: usize = 4096;
 
 /// What is left to see of a call when its instance is gone, or has gone on to another.
 #[derive(Clone, Default)]
@@ -141,7 +144,7 @@ impl State {
         table.set_max_capacity(handles.limit());
         call.traces.0.printed.set(printed.clone()).ok();
         let mut http = WasiHttpCtx::new();
-        http.set_field_size_limit(kept::MAX_FIELDS_BYTES);
+        http.set_field_size_limit(MAX_FIELDS_BYTES);
         Self {
             wasi: wasi.build(),
             http,
@@ -235,7 +238,7 @@ impl WasiHttpHooks for CallState {
     }
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
-        kept::BODY_PIECE_BYTES
+        BODY_PIECE_BYTES
     }
 }
 

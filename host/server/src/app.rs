@@ -12,17 +12,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use wharf_sandbox::{CompilerConfig, Sandbox, SandboxConfig};
 
-use crate::{
-    config::{self, CommandLine, Config},
-    ledger::Ledger,
-    library::Library,
-    parent,
-    paths::Stamp,
-    scope::Scopes,
-    server::Server,
-    shelf::Shelf,
-    transport, watcher,
-};
+use crate::{access::scope::Scopes, base::{ledger::Ledger, parent, paths::Stamp}, client::server::Server, config::{self, CommandLine, Config}, plugins::{library::Library, published::Shelf, watcher}, transport};
 
 /// What is served, and for how long.
 pub struct Transports {
@@ -40,21 +30,11 @@ pub struct App {
     interrupt: Signal,
 }
 
-/// Where compiled code is kept: `$XDG_CACHE_HOME/wharf`, else `~/.cache/wharf`.
-pub fn cache_dir() -> Option<PathBuf> {
-    cache_dirs().into_iter().next()
-}
-
-/// Wherever it could be kept, in this order.
-pub fn cache_dirs() -> Vec<PathBuf> {
-    config::base_dirs("XDG_CACHE_HOME", ".cache").map(|base| base.join("wharf")).collect()
-}
-
 pub fn sandbox(config: &Config, ledger: &Ledger) -> Result<Arc<Sandbox>> {
     Ok(Sandbox::new(SandboxConfig {
         total_concurrency: config.total_concurrency,
         total_memory_bytes: config.total_memory_bytes,
-        cache_dir: cache_dir(),
+        cache_dir: config::cache_dir(),
         compiler: CompilerConfig {
             memory_bytes: config.compile_memory_bytes,
             timeout: config.compile_timeout,
@@ -73,7 +53,7 @@ pub fn library(
 ) -> Result<(Library, Shelf, Arc<Scopes>)> {
     // First, because it makes the cache, which scopes must know as it is.
     let sandbox = sandbox(config, ledger)?;
-    let scopes = Arc::new(Scopes::new(config, cache_dir().as_ref(), home_ceiling));
+    let scopes = Arc::new(Scopes::new(config, config::cache_dir().as_ref(), home_ceiling));
     let (library, shelf) = Library::new(sandbox, Arc::clone(ledger), Arc::clone(&scopes), Arc::clone(config), progress);
     Ok((library, shelf, scopes))
 }
@@ -118,7 +98,7 @@ impl App {
                 for key in needs_restart(&current, &new) {
                     tracing::warn!("`{key}` changed; it takes effect when wharf starts anew");
                 }
-                scopes.renew(&new, cache_dir().as_ref());
+                scopes.renew(&new, config::cache_dir().as_ref());
                 *current = Arc::clone(&new);
                 tracing::info!("the config was read anew");
                 Some(new)
@@ -155,7 +135,7 @@ impl App {
         };
         let web = async {
             if let Some(listener) = listener {
-                transport::http::serve(Arc::clone(&server), listener).await;
+                transport::http::listener::serve(Arc::clone(&server), listener).await;
             }
         };
         tokio::join!(pipe, web);

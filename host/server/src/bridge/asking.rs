@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use wharf_protocol::{Object, Revision, capability::ClientCapabilities, model as mcp, params::RootsResult};
 use wharf_sandbox::model as wit;
 
-use super::parse_json;
-use crate::{schema::Schema, text::clean};
+use super::values::parse_json;
+use crate::{base::text::clean, schema::Schema};
 
 /// What a call is told of its caller; `client` and `meta` are JSON.
 pub fn context(

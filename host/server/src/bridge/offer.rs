@@ -11,14 +11,8 @@ use wharf_protocol::{
 };
 use wharf_sandbox::{Listing, model as wit};
 
-use super::{PLUGIN_META, read_more};
-use crate::{
-    config::PluginConfig,
-    ledger::{Account, Charge, tree_bytes},
-    schema::{self, Schema},
-    template::{Template, has_scheme},
-    text::clean,
-};
+use super::{values::{PLUGIN_META, read_more}, template::{Template, has_scheme}};
+use crate::{base::{ledger::{Account, Charge, tree_bytes}, text::clean}, config::PluginConfig, schema::{self, Schema}};
 
 /// What a plugin offers, checked and under the names it is published as.
 #[derive(Debug, Default)]
@@ -231,7 +225,7 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> R
         tracing::warn!(
             plugin = config.id,
             "the tool {name} mirrors the nested argument {} in a header, which not all clients do",
-            crate::text::escaped(&path)
+            crate::base::text::escaped(&path)
         );
     }
     let task = match details.map(|details| details.task) {

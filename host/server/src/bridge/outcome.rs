@@ -4,8 +4,8 @@ use serde_json::Value;
 use wharf_protocol::{Object, RpcError, model as mcp};
 use wharf_sandbox::model as wit;
 
-use super::{clean_meta, parse_json, read_more};
-use crate::text::clean;
+use super::values::{clean_meta, parse_json, read_more};
+use crate::base::text::clean;
 
 /// A tool's result as MCP has it; the error is the plugin's defect in words.
 pub fn tool_result(outcome: wit::ToolResult) -> Result<mcp::ToolResult, String> {

@@ -7,11 +7,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{Frame, Message, Object, meta::RequestMeta};
 
-use super::{Call, load_once, print};
-use crate::{
-    answer::Answer, bridge::OfferedTool, config, context::Context, ledger::Ledger, outlet::Outlet, server::Server,
-    shelf::Status, text::escaped, transport,
-};
+use super::{arguments::Call, load::{load_once, print}};
+use crate::{base::{ledger::Ledger, text::escaped}, bridge::OfferedTool, client::{context::Context, outbox::Outlet, server::Server}, config, methods::response::Answer, plugins::published::Status, transport::admission};
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let file = config::find(command.config.config.as_deref())?;
@@ -61,7 +58,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let meta = RequestMeta::read(params).map_err(|error| anyhow::anyhow!("{error}"))?;
     let ctx = Context::of_claim(&server, &request.id, meta, &"command line".into(), outlet, charge)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
-    match transport::answer(&ctx, "tools/call", params).await {
+    match admission::answer(&ctx, "tools/call", params).await {
         Ok(Answer::Own(result)) => show(&serde_json::from_str(&result)?),
         Ok(Answer::Kept(result)) => show(&serde_json::from_str(&result)?),
         Err(error) => {
@@ -72,7 +69,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
 }
 
 fn same_file(one: &std::path::Path, other: &std::path::Path) -> bool {
-    crate::paths::FileId::at(one).is_some_and(|id| crate::paths::FileId::at(other) == Some(id))
+    crate::base::paths::FileId::at(one).is_some_and(|id| crate::base::paths::FileId::at(other) == Some(id))
 }
 
 /// One JSON object, or pairs whose values are read as the tool's schema has them.

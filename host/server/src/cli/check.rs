@@ -4,12 +4,8 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::{Result, bail};
 
-use super::{load_once, print};
-use crate::{
-    config::{self, Access, CommandLine, PluginConfig},
-    ledger::Ledger,
-    shelf::Status,
-};
+use super::load::{load_once, print};
+use crate::{base::ledger::Ledger, config::{self, Access, CommandLine, PluginConfig}, plugins::published::Status};
 
 pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     let Some(file) = config::find(file)? else {

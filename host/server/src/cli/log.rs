@@ -9,8 +9,8 @@ use std::{
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
-use super::LogFormat;
-use crate::text::is_deceptive;
+use super::arguments::LogFormat;
+use crate::base::text::is_deceptive;
 
 /// Lines of the log that wait for somebody to read them.
 const LINES: usize = 1024;

@@ -5,7 +5,7 @@ use std::{os::unix::fs::MetadataExt, path::Path};
 use anyhow::{Context, Result, bail};
 use rustix::process::{geteuid, getuid};
 
-use crate::paths::hops;
+use crate::base::paths::hops;
 
 /// Refuses a file that another user owns or may write or replace. `what`: a word for the message.
 pub fn check_trusted_file(path: &Path, what: &str) -> Result<()> {

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 mod bounds;
+mod command_line;
 pub mod defaults;
+mod grants;
 mod guard;
 mod http;
 mod plugin;
@@ -19,11 +21,11 @@ mod settings;
 
 pub use guard::{check_trusted_directory, check_trusted_file};
 pub use http::{Http, Token};
-pub use plugin::{
-    Access, AskGrant, DirGrant, Grants, Origin, Pattern, PluginConfig, TaskLimits, check_id, parse_access,
-};
+pub use grants::{Access, AskGrant, DirGrant, Grants, parse_access};
+pub use plugin::{Origin, Pattern, PluginConfig, TaskLimits, check_id};
 pub use protocol::{Protocol, StateKey};
-pub use resolved::{CommandLine, Config, Roots};
+pub use command_line::CommandLine;
+pub use resolved::{Config, Roots};
 pub use settings::Settings;
 
 /// Where the file is if nobody says: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.
@@ -40,6 +42,16 @@ pub fn base_dirs(variable: &str, in_home: &str) -> impl Iterator<Item = PathBuf>
     let named = std::env::var_os(variable).map(PathBuf::from);
     let home = std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(in_home));
     named.filter(|path| path.is_absolute()).into_iter().chain(home)
+}
+
+/// Where compiled code is kept: `$XDG_CACHE_HOME/wharf`, else `~/.cache/wharf`.
+pub fn cache_dir() -> Option<PathBuf> {
+    cache_dirs().into_iter().next()
+}
+
+/// Wherever it could be kept, in this order.
+pub fn cache_dirs() -> Vec<PathBuf> {
+    base_dirs("XDG_CACHE_HOME", ".cache").map(|base| base.join("wharf")).collect()
 }
 
 /// What wharf would trust if it were started without being told which file to use: that file, there or not, and the plugins it

@@ -8,12 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use wharf_sandbox::Limits;
 
-use super::{
-    CommandLine,
-    bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
-    defaults, raw,
-    settings::Settings,
-};
+use super::{command_line::CommandLine, bounds::{duration_ms, kib, mib, parse_hex32, within_bounds}, defaults, grants::{self, Grants}, raw, settings::Settings};
 
 /// Where a plugin comes from; earlier ones win a clash of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,41 +128,6 @@ fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
     patterns.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Grants {
-    pub roots: Option<Access>,
-    pub dirs: Vec<DirGrant>,
-    pub env: Vec<String>,
-    pub ask: AskGrant,
-}
-
-impl Grants {
-    /// Whether any file could ever be within reach.
-    pub fn any_directory(&self) -> bool {
-        self.roots.is_some() || !self.dirs.is_empty()
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
-    Read,
-    ReadWrite,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirGrant {
-    pub host: PathBuf,
-    pub guest: String,
-    pub access: Access,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AskGrant {
-    pub elicitation: bool,
-    pub sampling: bool,
-    pub roots: bool,
-}
-
 pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
     let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
     check_id(&id).with_context(|| path.display().to_string())?;
@@ -218,47 +178,8 @@ pub fn resolve(
         reuse,
         limits: limits.call,
         tasks,
-        grants: resolve_grants(raw.grants, absolute).context("grants")?,
+        grants: grants::resolve(raw.grants, absolute).context("grants")?,
     })
-}
-
-fn resolve_grants(raw: raw::Grants, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Grants> {
-    ensure!(raw.http.is_empty(), "`http`: plugins cannot be given network access yet; leave it empty");
-    let mut ask = AskGrant::default();
-    for ability in &raw.ask {
-        match ability.as_str() {
-            "elicitation" => ask.elicitation = true,
-            "sampling" => ask.sampling = true,
-            "roots" => ask.roots = true,
-            other => bail!("`ask`: `{other}` is none of elicitation, sampling, roots"),
-        }
-    }
-    let mut dirs = Vec::new();
-    for dir in raw.dirs {
-        let host = absolute(&dir.host)?;
-        let guest = match dir.guest {
-            Some(guest) => guest,
-            None => host.to_str().context("`dirs`: a path that is not UTF-8 needs a `guest` path")?.to_owned(),
-        };
-        ensure!(guest.starts_with('/'), "`dirs`: the guest path `{guest}` must begin with /");
-        ensure!(
-            dirs.iter().all(|other: &DirGrant| other.guest != guest),
-            "`dirs`: two directories share the guest path `{guest}`"
-        );
-        dirs.push(DirGrant { host, guest, access: parse_access(&dir.access)? });
-    }
-    for name in &raw.env {
-        ensure!(!name.is_empty() && !name.contains('='), "`env`: `{name}` is no name of a variable");
-    }
-    Ok(Grants { roots: raw.roots.as_deref().map(parse_access).transpose()?, dirs, env: raw.env, ask })
-}
-
-pub fn parse_access(text: &str) -> Result<Access> {
-    match text {
-        "read" => Ok(Access::Read),
-        "read-write" => Ok(Access::ReadWrite),
-        other => bail!("`{other}` is neither \"read\" nor \"read-write\""),
-    }
 }
 
 /// The id of a plugin: what prefixes and `[plugins.<id>]` are made of.

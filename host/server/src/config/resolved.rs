@@ -1,7 +1,6 @@
 //! The config after all checks: absolute paths, filled-in defaults, resolved environment references.
 
 use std::{
-    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -9,15 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{
-    bounds::{duration_ms, kib, mib, within_bounds},
-    defaults,
-    http::{self, Http},
-    plugin::{self, Access, DefaultLimits, Grants, Origin, PluginConfig},
-    protocol::{self, Protocol},
-    raw,
-    settings::Settings,
-};
+use super::{command_line::CommandLine, bounds::{duration_ms, kib, mib, within_bounds}, defaults, http::{self, Http}, grants::Grants, plugin::{self, DefaultLimits, Origin, PluginConfig}, protocol::{self, Protocol}, raw, settings::Settings};
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -47,16 +38,6 @@ pub struct Config {
 pub struct Roots {
     pub within: Option<Vec<PathBuf>>,
     pub fixed: Vec<PathBuf>,
-}
-
-/// What the command line adds to the file.
-#[derive(Debug, Clone, Default)]
-pub struct CommandLine {
-    pub plugins: Vec<PathBuf>,
-    pub roots: Vec<PathBuf>,
-    /// Granted to the plugins named here.
-    pub allow_roots: Option<Access>,
-    pub listen: Option<SocketAddr>,
 }
 
 /// A path as the file writes it: relative to the file, or with `~` for the home directory.

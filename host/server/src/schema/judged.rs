@@ -16,7 +16,7 @@ use jsonschema::{
 };
 use serde_json::{Map, Number, Value};
 
-use crate::judge::{pay, pay_error, pay_name, pay_text};
+use super::budget::{pay, pay_error, pay_name, pay_text};
 
 /// The values of serde_json, paid for.
 pub struct Judged;

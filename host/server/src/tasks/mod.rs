@@ -15,7 +15,7 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use wharf_protocol::{RpcError, task::TaskStatus};
 
-use crate::ledger::Charge;
+use crate::base::ledger::Charge;
 
 mod running;
 mod store;

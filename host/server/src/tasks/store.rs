@@ -12,7 +12,7 @@ use wharf_protocol::{
     task::{Detail, Task},
 };
 
-use crate::ledger::Charge;
+use crate::base::ledger::Charge;
 
 /// A task as it is kept.
 #[derive(Debug, Clone)]

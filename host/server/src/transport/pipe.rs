@@ -12,17 +12,8 @@ use wharf_protocol::{
     params,
 };
 
-use crate::{
-    answer::Text,
-    context::Context,
-    era::{legacy::Session, modern},
-    hub::Feed,
-    in_flight::InFlight,
-    ledger::Charge,
-    outlet::Outlet,
-    server::Server,
-    transport,
-};
+use super::admission;
+use crate::{base::ledger::Charge, client::{context::Context, in_flight::InFlight, notifier::Feed, outbox::Outlet, server::Server, session::Session}, methods::{listen, response::Text}};
 
 pub struct Pipe {
     server: Arc<Server>,
@@ -196,7 +187,7 @@ impl Pipe {
         let pipe = Arc::clone(self);
         self.server.tracker.spawn(async move {
             let answer = tokio::select! {
-                answer = transport::answer(&ctx, &request.method, request.params.as_ref()) => answer,
+                answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => answer,
                 // A cancelled request gets no answer, and nothing else either.
                 () = entered.cancelled.cancelled() => return,
                 // Nobody is left to hear it.
@@ -208,14 +199,14 @@ impl Pipe {
             drop((entered, permit));
             pipe.send(text).await;
             if listened {
-                pipe.send(modern::listen_cancelled(&request.id)).await;
+                pipe.send(listen::listen_cancelled(&request.id)).await;
             }
         });
     }
 
     /// What a request needs, by its era.
     fn start(self: &Arc<Self>, request: &Request, charge: Arc<Charge>) -> Result<Start, RpcError> {
-        let (claimed, meta) = modern::claim(request.params.as_ref())?;
+        let (claimed, meta) = admission::claim(request.params.as_ref())?;
         let outlet = self.outlet.clone();
         if claimed && !self.modern {
             return Err(RpcError::invalid_request("this transport serves only sessions: send `initialize`"));
@@ -225,7 +216,7 @@ impl Pipe {
                 .map(|ctx| Start::Run(Box::new(ctx)));
         }
         if !self.server.config.protocol.legacy {
-            return Err(transport::without_legacy(request, &meta));
+            return Err(admission::without_legacy(request, &meta));
         }
         let session = self.session();
         match (request.method.as_str(), session) {
@@ -236,7 +227,7 @@ impl Pipe {
                 Ok(Start::Answer(result))
             }
             ("ping", None) => Ok(Start::Answer("{}".into())),
-            ("server/discover" | "subscriptions/listen", None) => Err(transport::unclaimed(&meta)),
+            ("server/discover" | "subscriptions/listen", None) => Err(admission::unclaimed(&meta)),
             ("initialize", Some(_)) => Err(RpcError::invalid_request("this connection is initialized already")),
             (_, None) => Err(RpcError::invalid_request(
                 "not initialized: send `initialize`, or a request with the modern `_meta`",

@@ -1,0 +1,71 @@
+//! A component that is linked: what it exports, as wasmtime finds it.
+
+use wasmtime::component::{Component, InstancePre};
+
+use crate::{
+    bindings::{completions, prompts, resources, tools},
+    load_error::LoadError,
+    store::State,
+};
+
+/// The package of the contract, and the versions of it that are known.
+pub(crate) const PACKAGE: &str = "wharf:plugin/";
+pub(crate) const VERSION: &str = "0.1.";
+
+/// Which interfaces a component exports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exports {
+    pub tools: bool,
+    pub resources: bool,
+    pub prompts: bool,
+    pub completions: bool,
+}
+
+/// What an instance is made of.
+pub(crate) struct Linked {
+    pub(crate) pre: InstancePre<State>,
+    pub(crate) tools: Option<tools::GuestIndices>,
+    pub(crate) resources: Option<resources::GuestIndices>,
+    pub(crate) prompts: Option<prompts::GuestIndices>,
+    pub(crate) completions: Option<completions::GuestIndices>,
+    /// What the host keeps of each instance besides its memory.
+    pub(crate) instance_bytes: usize,
+}
+
+impl Linked {
+    pub(crate) fn new(
+        component: &Component,
+        pre: InstancePre<State>,
+        instance_bytes: usize,
+    ) -> Result<Self, LoadError> {
+        let has =
+            |interface: &str| component.get_export_index(None, format!("{PACKAGE}{interface}@{VERSION}0")).is_some();
+        let wrong = |interface: &str| LoadError::WrongType(format!("{PACKAGE}{interface}"));
+        Ok(Self {
+            tools: has("tools").then(|| tools::GuestIndices::new(&pre)).transpose().map_err(|_| wrong("tools"))?,
+            resources: has("resources")
+                .then(|| resources::GuestIndices::new(&pre))
+                .transpose()
+                .map_err(|_| wrong("resources"))?,
+            prompts: has("prompts")
+                .then(|| prompts::GuestIndices::new(&pre))
+                .transpose()
+                .map_err(|_| wrong("prompts"))?,
+            completions: has("completions")
+                .then(|| completions::GuestIndices::new(&pre))
+                .transpose()
+                .map_err(|_| wrong("completions"))?,
+            pre,
+            instance_bytes,
+        })
+    }
+
+    pub(crate) fn exports(&self) -> Exports {
+        Exports {
+            tools: self.tools.is_some(),
+            resources: self.resources.is_some(),
+            prompts: self.prompts.is_some(),
+            completions: self.completions.is_some(),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Who may touch what: the operator's grant and the client's roots, intersected. Pure: no file is opened here.
+//!
+//! Deny by default, and where two rules meet the lesser right wins:
+//! - directories of one scope that contain each other get the lesser right of the two, because a read-only directory inside a
+//!   writable one can be reached around its own handle;
+//! - nothing that leads to what wharf trusts (its config, plugins, cache, binary) is writable.
+
+use std::{collections::HashSet, path::PathBuf};
+
+use super::roots::OpenDirectory;
+use crate::{base::paths::FileId, config::Access};
+
+/// A directory of a scope, with the right it has in the end.
+#[derive(Debug, Clone)]
+pub struct Granted {
+    pub directory: OpenDirectory,
+    pub access: Access,
+}
+
+/// Why a right is less than what was granted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Lessened {
+    /// The directory at `shown` overlaps with the read-only one at `other`.
+    Overlap { shown: String, other: String },
+    /// From it wharf's own files could be changed.
+    LeadsToTrusted { shown: String },
+}
+
+impl std::fmt::Display for Lessened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Overlap { shown, other } => {
+                write!(f, "{shown} is read-only, because it overlaps with {other}, which is")
+            }
+            Self::LeadsToTrusted { shown } => {
+                write!(
+                    f,
+                    "{shown} is read-only, because wharf's config, plugins, cache or binary can be reached from it"
+                )
+            }
+        }
+    }
+}
+
+/// The directories of one call. `wanted`: each with the right that was granted, in order; of two with the same shown path
+/// the first counts. `read_only`: places that no directory may write to, because a read-only one was moved there.
+pub fn intersect(
+    wanted: Vec<(OpenDirectory, Access)>,
+    read_only: &[PathBuf],
+    trusted: &HashSet<FileId>,
+) -> (Vec<Granted>, Vec<Lessened>) {
+    let mut granted: Vec<Granted> = Vec::with_capacity(wanted.len());
+    let mut lessened = Vec::new();
+    for (directory, access) in wanted {
+        if granted.iter().any(|other| other.directory.shown == directory.shown) {
+            continue;
+        }
+        let leads = access == Access::ReadWrite && trusted.contains(&directory.id);
+        if leads {
+            lessened.push(Lessened::LeadsToTrusted { shown: directory.shown.clone() });
+        }
+        granted.push(Granted { access: if leads { Access::Read } else { access }, directory });
+    }
+    // Until nothing changes, since lessening one may lessen its neighbours.
+    loop {
+        let moved = read_only.iter().map(|path| (path.clone(), None, path.display().to_string()));
+        let read_only: Vec<(PathBuf, Option<FileId>, String)> = granted
+            .iter()
+            .filter(|one| one.access == Access::Read)
+            .map(|one| (one.directory.canonical.clone(), Some(one.directory.id), one.directory.shown.clone()))
+            .chain(moved)
+            .collect();
+        let found = granted.iter_mut().filter(|one| one.access == Access::ReadWrite).find_map(|one| {
+            let overlap = read_only.iter().find(|(path, id, _)| {
+                *id == Some(one.directory.id)
+                    || path.starts_with(&one.directory.canonical)
+                    || one.directory.canonical.starts_with(path)
+            });
+            overlap.map(|(_, _, other)| (one, other))
+        });
+        let Some((one, other)) = found else { break };
+        one.access = Access::Read;
+        lessened.push(Lessened::Overlap { shown: one.directory.shown.clone(), other: other.clone() });
+    }
+    (granted, lessened)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, path::Path, sync::Arc};
+
+    use super::*;
+
+    fn directory(shown: &str, canonical: &str) -> OpenDirectory {
+        OpenDirectory {
+            shown: shown.into(),
+            canonical: canonical.into(),
+            id: FileId::at(Path::new("/")).unwrap(),
+            handle: Arc::new(File::open("/").unwrap()),
+        }
+    }
+
+    /// Directories as `(path, right)`; ids are made distinct by giving each a real, different file.
+    fn check(wanted: &[(&str, Access)], expected: &[Access]) {
+        let base =
+            std::env::temp_dir().join(format!("wharf-grants-{}-{:?}", std::process::id(), std::thread::current().id()));
+        let directories = wanted.iter().enumerate().map(|(at, (path, access))| {
+            let real = base.join(at.to_string());
+            std::fs::create_dir_all(&real).unwrap();
+            let mut directory = directory(path, path);
+            directory.id = FileId::at(&real).unwrap();
+            (directory, *access)
+        });
+        let (granted, _) = intersect(directories.collect(), &[], &HashSet::new());
+        let rights: Vec<Access> = granted.iter().map(|one| one.access).collect();
+        std::fs::remove_dir_all(&base).ok();
+        assert_eq!(rights, expected, "{wanted:?}");
+    }
+
+    #[test]
+    fn overlaps_get_the_lesser_right() {
+        use Access::{Read, ReadWrite};
+        check(&[], &[]);
+        check(&[("/a", ReadWrite)], &[ReadWrite]);
+        check(&[("/a", ReadWrite), ("/b", Read)], &[ReadWrite, Read]);
+        check(&[("/a", ReadWrite), ("/ab", Read)], &[ReadWrite, Read]);
+        check(&[("/a", ReadWrite), ("/a/b", Read)], &[Read, Read]);
+        check(&[("/a", Read), ("/a/b", ReadWrite)], &[Read, Read]);
+        check(&[("/a", ReadWrite), ("/a/b", ReadWrite)], &[ReadWrite, ReadWrite]);
+        check(
+            &[("/a/b", Read), ("/a", ReadWrite), ("/a/c", ReadWrite), ("/d", ReadWrite)],
+            &[Read, Read, Read, ReadWrite],
+        );
+    }
+
+    #[test]
+    fn identity_counts_not_spelling() {
+        let wanted = vec![
+            (directory("/one", "/one"), Access::ReadWrite),
+            (directory("/two", "/two"), Access::Read),
+            (directory("/one", "/elsewhere"), Access::ReadWrite),
+        ];
+        let (granted, lessened) = intersect(wanted, &[], &HashSet::new());
+        assert_eq!(granted.len(), 2, "the first of two with one name counts");
+        assert!(granted.iter().all(|one| one.access == Access::Read));
+        assert_eq!(lessened, [Lessened::Overlap { shown: "/one".into(), other: "/two".into() }]);
+    }
+
+    #[test]
+    fn what_leads_to_trusted_files_is_read_only() {
+        let trusted = HashSet::from([FileId::at(Path::new("/")).unwrap()]);
+        let (granted, lessened) = intersect(vec![(directory("/one", "/one"), Access::ReadWrite)], &[], &trusted);
+        assert_eq!(granted[0].access, Access::Read);
+        assert_eq!(lessened, [Lessened::LeadsToTrusted { shown: "/one".into() }]);
+    }
+}

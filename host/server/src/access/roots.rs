@@ -1,0 +1,321 @@
+//! From what a client calls a root to an open directory, within the operator's ceilings.
+//!
+//! A root is resolved once, then opened from its ceiling downwards without following a single link, so what is opened is
+//! what was checked. The handle is what calls get; the path is looked at again only to see whether it still leads to the
+//! same place. Whatever does not fit is dropped, never widened.
+
+use std::{
+    fs::File,
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use percent_encoding::percent_decode_str;
+use rustix::fs::{Mode, OFlags, openat};
+
+use crate::base::paths::FileId;
+
+/// A folder within which clients may open roots.
+#[derive(Debug)]
+pub struct Ceiling {
+    path: PathBuf,
+    handle: File,
+    /// The default ceiling: strictly inside, and not in a dot-directory directly under it.
+    home: bool,
+}
+
+/// Where roots may lie.
+#[derive(Debug, Default)]
+pub struct Ceilings(Vec<Ceiling>);
+
+/// A directory that a client or the operator has opened.
+#[derive(Debug)]
+pub struct OpenRoot {
+    /// As the client spelled it, without a slash at the end: what the guest sees.
+    pub shown: String,
+    path: PathBuf,
+    current: Mutex<Current>,
+}
+
+#[derive(Debug, Clone)]
+struct Current {
+    canonical: PathBuf,
+    id: FileId,
+    handle: Arc<File>,
+}
+
+/// What has become of a root.
+#[derive(Debug)]
+pub enum Now {
+    There(OpenDirectory),
+    /// Its path leads somewhere else by now. Not opened; but what lies there counts when rights overlap.
+    Elsewhere(PathBuf),
+    Gone,
+}
+
+/// An open directory at the moment of a call.
+#[derive(Debug, Clone)]
+pub struct OpenDirectory {
+    pub shown: String,
+    pub canonical: PathBuf,
+    pub id: FileId,
+    pub handle: Arc<File>,
+}
+
+impl Ceilings {
+    /// The operator's own. Missing folders are left out with a warning.
+    pub fn configured(paths: &[PathBuf]) -> Self {
+        Self(paths.iter().filter_map(|path| Ceiling::open(path, false)).collect())
+    }
+
+    /// What lies inside the home directory.
+    pub fn home() -> Self {
+        let home = std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some());
+        Self(home.iter().filter_map(|home| Ceiling::open(home, true)).collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Opens a root, or says why not.
+    pub fn open(&self, uri: &str) -> Result<OpenRoot, String> {
+        let path = file_path(uri)?;
+        let current = self.resolve(&path)?;
+        let spelled = path.to_str().ok_or("its path is not UTF-8")?;
+        let plain = !path.components().any(|component| matches!(component, Component::ParentDir | Component::CurDir));
+        let shown = if plain { spelled.to_owned() } else { current.canonical.display().to_string() };
+        let shown = match shown.trim_end_matches('/') {
+            "" => "/".to_owned(),
+            trimmed => trimmed.to_owned(),
+        };
+        Ok(OpenRoot { shown, path, current: Mutex::new(current) })
+    }
+
+    fn resolve(&self, path: &Path) -> Result<Current, String> {
+        let canonical = std::fs::canonicalize(path).map_err(|error| error.to_string())?;
+        let mut why = "it lies outside what the operator allows (roots.within)";
+        for ceiling in &self.0 {
+            let Ok(rest) = canonical.strip_prefix(&ceiling.path) else { continue };
+            if ceiling.home {
+                let Some(first) = rest.components().next() else {
+                    why = "the whole home directory is never opened; open a folder in it, or set roots.within";
+                    continue;
+                };
+                if first.as_os_str().as_encoded_bytes().starts_with(b".") {
+                    why = "dot-directories of the home directory are not opened unless roots.within names them";
+                    continue;
+                }
+            }
+            let handle = open_beneath(&ceiling.handle, rest).map_err(|error| match error {
+                rustix::io::Errno::NOTDIR => "it is not a directory".to_owned(),
+                other => other.to_string(),
+            })?;
+            let metadata = handle.metadata().map_err(|error| error.to_string())?;
+            return Ok(Current { canonical, id: FileId::of(&metadata), handle: Arc::new(handle) });
+        }
+        Err(why.to_owned())
+    }
+}
+
+impl Ceiling {
+    fn open(path: &Path, home: bool) -> Option<Self> {
+        let opened = std::fs::canonicalize(path).and_then(|path| Ok((File::open(&path)?, path)));
+        match opened {
+            Ok((handle, path)) if handle.metadata().is_ok_and(|metadata| metadata.is_dir()) => {
+                Some(Self { path, handle, home })
+            }
+            Ok(_) => {
+                tracing::warn!("roots.within: {} is not a directory", path.display());
+                None
+            }
+            Err(error) => {
+                tracing::warn!("roots.within: {}: {error}", path.display());
+                None
+            }
+        }
+    }
+}
+
+/// Opens a directory step by step, refusing every link: the path was resolved before, so a link now is a swap.
+fn open_beneath(ceiling: &File, rest: &Path) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut current: File = openat(ceiling, ".", flags, Mode::empty())?.into();
+    for component in rest.components() {
+        current = openat(&current, component.as_os_str(), flags, Mode::empty())?.into();
+    }
+    Ok(current)
+}
+
+impl OpenRoot {
+    /// A directory the operator named, which needs no ceiling. Links on its way are followed now and never again: a plugin
+    /// may have made a later one.
+    pub fn by_operator(path: &Path) -> Result<Self, String> {
+        let current = open_ambient(path)?;
+        let shown = path.to_str().ok_or("its path is not UTF-8")?.to_owned();
+        Ok(Self { shown, path: path.to_owned(), current: Mutex::new(current) })
+    }
+
+    /// The directory as it is now, or where its path leads instead. Opened anew if another one stands in its place, but never
+    /// through a link that was not there at first: a plugin that may write beside it could have made that link.
+    pub fn now(&self) -> Now {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(canonical) = std::fs::canonicalize(&self.path) else { return Now::Gone };
+        if canonical != current.canonical {
+            return Now::Elsewhere(canonical);
+        }
+        if FileId::at(&canonical) != Some(current.id) {
+            match open_canonical(&canonical) {
+                Ok(opened) => *current = opened,
+                Err(_) => return Now::Gone,
+            }
+        }
+        let Current { canonical, id, handle } = current.clone();
+        Now::There(OpenDirectory { shown: self.shown.clone(), canonical, id, handle })
+    }
+
+    pub fn same_place(&self, other: &Self) -> bool {
+        let id = |root: &Self| root.current.lock().unwrap_or_else(PoisonError::into_inner).id;
+        self.path == other.path && id(self) == id(other)
+    }
+}
+
+fn open_ambient(path: &Path) -> Result<Current, String> {
+    open_canonical(&std::fs::canonicalize(path).map_err(|error| error.to_string())?)
+}
+
+/// Opens a path that has no links; one that appears meanwhile is refused.
+fn open_canonical(canonical: &Path) -> Result<Current, String> {
+    let top = File::open("/").map_err(|error| error.to_string())?;
+    let below = canonical.strip_prefix("/").unwrap_or(canonical);
+    let handle = open_beneath(&top, below).map_err(|error| match error {
+        rustix::io::Errno::NOTDIR => "it is not a directory".to_owned(),
+        other => other.to_string(),
+    })?;
+    let metadata = handle.metadata().map_err(|error| error.to_string())?;
+    Ok(Current { canonical: canonical.to_owned(), id: FileId::of(&metadata), handle: Arc::new(handle) })
+}
+
+/// The absolute path of a `file://` URI.
+fn file_path(uri: &str) -> Result<PathBuf, String> {
+    let rest = uri.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://")).and_then(|_| uri.get(7..));
+    let rest = rest.ok_or("it is not a file:// URI")?;
+    let path = match rest.find('/') {
+        Some(0) => rest,
+        Some(at) if rest.get(..at).is_some_and(|host| host.eq_ignore_ascii_case("localhost")) => {
+            rest.get(at..).unwrap_or_default()
+        }
+        _ => return Err("it names another machine".into()),
+    };
+    if path.contains(['?', '#']) {
+        return Err("a query or fragment makes no sense in a file:// URI".into());
+    }
+    let bytes: Vec<u8> = percent_decode_str(path).collect();
+    if bytes.contains(&0) {
+        return Err("its path has a NUL byte".into());
+    }
+    let path = PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes));
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris() {
+        for (uri, expected) in [
+            ("file:///a/b", Some("/a/b")),
+            ("FILE:///a", Some("/a")),
+            ("file://localhost/a", Some("/a")),
+            ("file:///a%20b/%C3%BC", Some("/a b/ü")),
+            ("file:///", Some("/")),
+            ("file://host/a", None),
+            ("file:a", None),
+            ("file://", None),
+            ("http:///a", None),
+            ("file:///a?b", None),
+            ("file:///a%00b", None),
+            ("", None),
+            ("é", None),
+        ] {
+            assert_eq!(file_path(uri).ok(), expected.map(PathBuf::from), "{uri}");
+        }
+    }
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let base = std::fs::canonicalize(std::env::temp_dir()).unwrap();
+            let path = base.join(format!("wharf-roots-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(path.join("proj/sub")).unwrap();
+            std::fs::create_dir_all(path.join(".secret")).unwrap();
+            std::fs::create_dir_all(path.join("other")).unwrap();
+            std::fs::write(path.join("file"), b"").unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.0).ok();
+        }
+    }
+
+    #[test]
+    fn only_what_lies_within_a_ceiling_opens() {
+        let folder = Folder::new("within");
+        let base = &folder.0;
+        std::os::unix::fs::symlink("/etc", base.join("proj/out")).unwrap();
+        std::os::unix::fs::symlink("sub", base.join("proj/in")).unwrap();
+        std::os::unix::fs::symlink(base.join(".secret"), base.join("hidden")).unwrap();
+        let home = Ceilings(vec![Ceiling::open(base, true).unwrap()]);
+        let named = Ceilings::configured(&[base.join("proj"), base.join(".secret")]);
+        let none = Ceilings::default();
+        let uri = |path: &str| format!("file://{}", base.join(path).display());
+        for (path, in_home, in_named) in [
+            ("proj", true, true),
+            ("proj/", true, true),
+            ("proj/sub", true, true),
+            ("proj/in", true, true),
+            ("proj/out", false, false),
+            ("proj/../other", true, false),
+            ("other", true, false),
+            ("", false, false),
+            ("..", false, false),
+            (".secret", false, true),
+            ("hidden", false, true),
+            ("file", false, false),
+            ("missing", false, false),
+        ] {
+            let uri = uri(path);
+            assert_eq!(home.open(&uri).is_ok(), in_home, "home {path}: {:?}", home.open(&uri));
+            assert_eq!(named.open(&uri).is_ok(), in_named, "named {path}: {:?}", named.open(&uri));
+            assert!(none.open(&uri).is_err(), "none {path}");
+        }
+        assert!(home.open("file:///etc").is_err());
+        assert_eq!(home.open(&uri("proj/")).unwrap().shown, base.join("proj").display().to_string());
+        assert_eq!(home.open(&uri("proj/in")).unwrap().shown, base.join("proj/in").display().to_string());
+        assert_eq!(home.open(&uri("proj/../other")).unwrap().shown, base.join("other").display().to_string());
+    }
+
+    #[test]
+    fn a_root_that_goes_and_comes_back_is_opened_anew() {
+        let folder = Folder::new("again");
+        let ceilings = Ceilings::configured(std::slice::from_ref(&folder.0));
+        let root = ceilings.open(&format!("file://{}/proj", folder.0.display())).unwrap();
+        let there = || match root.now() {
+            Now::There(open) => Some(open),
+            Now::Elsewhere(_) | Now::Gone => None,
+        };
+        let first = there().unwrap();
+        std::fs::rename(folder.0.join("proj"), folder.0.join("gone")).unwrap();
+        assert!(there().is_none());
+        std::fs::create_dir(folder.0.join("proj")).unwrap();
+        assert_ne!(there().unwrap().id, first.id);
+        std::fs::remove_dir(folder.0.join("proj")).unwrap();
+        std::os::unix::fs::symlink("/etc", folder.0.join("proj")).unwrap();
+        assert!(there().is_none(), "a link out is no way in");
+    }
+}

@@ -1,0 +1,60 @@
+//! Text that came from a guest, made fit for people's eyes.
+
+/// Whether a character can change how the text around it is shown, or says something that nobody sees: controls, ends of lines
+/// that look like none, marks that turn a text's direction, and what has no shape but reaches a model all the same. Not
+/// those that join letters, which some scripts and emoji need.
+pub fn is_deceptive(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+/// For descriptions and questions: deceptive characters go, line breaks and tabs stay.
+pub fn clean(text: &str) -> String {
+    text.chars().filter(|character| matches!(character, '\n' | '\t') || !is_deceptive(*character)).collect()
+}
+
+/// For one line of a log or terminal: deceptive characters are written out.
+pub fn escaped(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_deceptive(character) {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
+/// What is said of a plugin's own words in a message is no longer than this.
+const MAX_QUOTED_CHARS: usize = 200;
+
+/// As much of a text as is repeated in a message.
+pub fn clip(text: &str) -> String {
+    let mut short: String = text.chars().take(MAX_QUOTED_CHARS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_deceptive_is_left() {
+        let text = "a\u{1b}[31mb\u{202e}c\nd\te\r\u{7}";
+        assert_eq!(clean(text), "a[31mbc\nd\te");
+        assert_eq!(escaped(text), r"a\u{1b}[31mb\u{202e}c\nd\te\r\u{7}");
+        for invisible in ['\u{61c}', '\u{2028}', '\u{2029}', '\u{e0041}', '\u{200b}', '\u{2064}', '\u{e0100}', '\u{9b}']
+        {
+            assert_eq!(clean(&format!("a{invisible}b")), "ab", "{}", invisible.escape_unicode());
+        }
+        assert_eq!(escaped("grüße 🌊 👩\u{200d}🚀 می\u{200c}خواهم"), "grüße 🌊 👩\u{200d}🚀 می\u{200c}خواهم");
+    }
+}

@@ -1,0 +1,100 @@
+//! Values that stand as JSON text in the contract: read once, and cleared of what only the protocol may say.
+
+use serde_json::{Value, value::RawValue};
+use wharf_protocol::{Object, RpcError};
+use wharf_sandbox::model as wit;
+
+use super::unambiguous::Unambiguous;
+use crate::base::{
+    heavy::{LARGE, heavy},
+    ledger::tree_bytes,
+};
+
+/// How many bytes of values take as long as a byte of text that is written.
+const VALUES_TO_TEXT: usize = 64;
+
+/// The `_meta` key under which each list entry names its plugin.
+pub const PLUGIN_META: &str = "dev.wharf/plugin";
+
+/// A call's arguments; `{}` if there are none. A name that stands twice is an error, since the plugin reads them itself and
+/// might take the other one.
+pub fn arguments(raw: Option<&RawValue>) -> Result<Value, RpcError> {
+    let text = raw.map_or("{}", RawValue::get);
+    // What is many values takes long to read; a long text does not.
+    let large = if text.len() > LARGE { tree_bytes(text.as_bytes()) / VALUES_TO_TEXT } else { 0 };
+    let Unambiguous(value) = heavy(large, || serde_json::from_str(text))
+        .map_err(|error| RpcError::invalid_params(format!("`arguments`: {error}")))?;
+    if !value.is_object() {
+        return Err(RpcError::invalid_params("`arguments` must be an object"));
+    }
+    Ok(value)
+}
+
+pub fn level(level: wit::Level) -> wharf_protocol::Level {
+    use wharf_protocol::Level;
+    match level {
+        wit::Level::Debug => Level::Debug,
+        wit::Level::Info => Level::Info,
+        wit::Level::Notice => Level::Notice,
+        wit::Level::Warning => Level::Warning,
+        wit::Level::Error => Level::Error,
+        wit::Level::Critical => Level::Critical,
+        wit::Level::Alert => Level::Alert,
+        wit::Level::Emergency => Level::Emergency,
+    }
+}
+
+/// A `more` member as an object. `own`: members that have a field of their own and do not belong there.
+pub fn read_more(more: Option<&String>, own: &[&str]) -> Result<Object, String> {
+    let Some(more) = more else { return Ok(Object::new()) };
+    let mut object: Object =
+        serde_json::from_str(more).map_err(|error| format!("`more` is not a JSON object: {error}"))?;
+    clean_meta(&mut object);
+    match own.iter().find(|key| object.contains_key(**key)) {
+        Some(key) => Err(format!("`{key}` has a field of its own and does not belong into `more`")),
+        None => Ok(object),
+    }
+}
+
+/// Takes out of `_meta` what only the protocol may say.
+pub fn clean_meta(object: &mut Object) {
+    if let Some(Value::Object(meta)) = object.get_mut("_meta") {
+        meta.retain(|key, _| !is_reserved(key));
+    }
+}
+
+/// Whether a `_meta` key belongs to the protocol: by the rule of today, the second label of its prefix says so; by the older
+/// one, any but the last.
+fn is_reserved(key: &str) -> bool {
+    let Some((prefix, _)) = key.split_once('/') else { return false };
+    let labels: Vec<&str> = prefix.split('.').collect();
+    let reserved = |label: &&str| matches!(*label, "modelcontextprotocol" | "mcp");
+    labels.get(1).is_some_and(reserved) || labels.split_last().is_some_and(|(_, rest)| rest.iter().any(reserved))
+}
+
+pub fn parse_json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it answered text that is not JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_keys_are_known() {
+        for (key, reserved) in [
+            ("io.modelcontextprotocol/x", true),
+            ("com.mcp.tools/x", true),
+            ("modelcontextprotocol.io/x", true),
+            ("tools.mcp.com/x", true),
+            ("com.example.mcp/x", false),
+            ("dev.wharf/plugin", false),
+            ("progressToken", false),
+            ("mcp", false),
+        ] {
+            assert_eq!(is_reserved(key), reserved, "{key}");
+        }
+        let more = r#"{"_meta":{"io.modelcontextprotocol/serverInfo":1,"dev.example/x":2}}"#.to_owned();
+        assert_eq!(read_more(Some(&more), &[]).unwrap()["_meta"], serde_json::json!({ "dev.example/x": 2 }));
+    }
+}

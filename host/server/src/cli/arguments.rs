@@ -1,0 +1,124 @@
+//! What can be said on the command line.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use anyhow::{Result, bail};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{self, Access, CommandLine};
+
+/// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
+///
+/// A plugin is a .wasm component. It can touch nothing unless you grant it: files of the folders that your client opens
+/// (roots), folders you name, environment variables. Plugins are loaded, replaced and removed while wharf runs, and
+/// every connected client hears of it.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, after_help = AFTER_HELP)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+    /// How log lines on stderr look. RUST_LOG sets what is logged (default: wharf=info)
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  wharf call hello.wasm greet name=Ada            try a tool without any client
+  wharf run hello.wasm                            what an MCP client starts
+  wharf run --allow roots=read-write files.wasm   let a plugin work in the folders your client opens
+  wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
+
+Config: $XDG_CONFIG_HOME/wharf/wharf.toml (else ~/.config/wharf/wharf.toml), or -c FILE.
+Exit codes: 0 done, 1 it failed, 2 the command line or the config is wrong.";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve MCP over stdin and stdout, as MCP clients start it
+    Run(Run),
+    /// Serve MCP over HTTP at /mcp
+    Serve(Serve),
+    /// Load the config and every plugin, say what is wrong, and exit
+    Check(ConfigFile),
+    /// Show what a plugin offers, what it could use, and its digest
+    Inspect {
+        /// The component
+        plugin: PathBuf,
+    },
+    /// Call one tool of one plugin and print its result
+    Call(Call),
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigFile {
+    /// The config file
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Granted {
+    /// A folder to use as a root where the client has no roots of its own
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
+    /// Grant the plugins on the command line access to roots: roots=read or roots=read-write
+    #[arg(long, value_name = "GRANT", value_parser = parse_allow)]
+    pub allow: Option<Access>,
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    #[command(flatten)]
+    pub config: ConfigFile,
+    #[command(flatten)]
+    pub granted: Granted,
+    /// Plugins to serve beside those of the config
+    #[arg(value_name = "PLUGIN.wasm")]
+    pub plugins: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    #[command(flatten)]
+    pub run: Run,
+    /// Where to listen (default: 127.0.0.1:7300, or `listen` in [http])
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// Serve stdin and stdout as well
+    #[arg(long)]
+    pub stdio: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Call {
+    #[command(flatten)]
+    pub config: ConfigFile,
+    #[command(flatten)]
+    pub granted: Granted,
+    /// The component
+    pub plugin: PathBuf,
+    /// The tool, by the name the plugin gives it
+    pub tool: String,
+    /// The arguments: one JSON object, or key=value pairs
+    #[arg(value_name = "JSON | key=value")]
+    pub arguments: Vec<String>,
+}
+
+fn parse_allow(text: &str) -> Result<Access> {
+    match text.split_once('=') {
+        Some(("roots", access)) => config::parse_access(access),
+        _ => bail!("what can be allowed is roots=read or roots=read-write"),
+    }
+}
+
+impl Granted {
+    pub fn command_line(&self, plugins: &[PathBuf]) -> CommandLine {
+        CommandLine { plugins: plugins.to_vec(), roots: self.roots.clone(), allow_roots: self.allow, listen: None }
+    }
+}

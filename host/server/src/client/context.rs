@@ -1,0 +1,231 @@
+//! What is known of a request besides its method and parameters: who asks, in which revision, with which abilities.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use wharf_protocol::{
+    Id, Level, Revision, RpcError,
+    capability::ClientCapabilities,
+    encode::Encoder,
+    message::notification_text,
+    meta::{RELATED_TASK, RequestMeta},
+    revision::Era,
+    task::related_task,
+};
+use wharf_sandbox::{
+    Events, Wait,
+    model::{self as wit, Kind},
+};
+
+use super::{outbox::Outlet, server::Server, session::Session};
+use crate::{base::{ledger::Charge, text}, bridge, tasks::Running};
+
+/// One request's surroundings.
+#[derive(Clone)]
+pub struct Context {
+    pub server: Arc<Server>,
+    pub encoder: Arc<Encoder>,
+    pub id: Id,
+    pub meta: Arc<RequestMeta>,
+    pub capabilities: Arc<ClientCapabilities>,
+    /// The JSON of what the client says of itself.
+    pub client_info: Option<Arc<str>>,
+    /// Whom sealed state is bound to.
+    pub principal: Arc<str>,
+    /// Modern: the level the request asks for. Legacy requests look at their session.
+    pub log_level: Option<Level>,
+    pub outlet: Outlet,
+    /// What is paid for the request, for as long as anything works for it.
+    pub charge: Arc<Charge>,
+    pub session: Option<Arc<Session>>,
+    /// What runs in the background, the task it runs as.
+    pub task: Option<Arc<Running>>,
+    /// The largest progress told so far: a plugin that asked begins again, its request does not.
+    progressed: Arc<Mutex<f64>>,
+}
+
+impl Context {
+    /// Of a request in a session.
+    pub fn in_session(
+        session: &Arc<Session>,
+        server: &Arc<Server>,
+        id: &Id,
+        meta: RequestMeta,
+        outlet: Outlet,
+        charge: Arc<Charge>,
+    ) -> Self {
+        session.touch();
+        session.set_used();
+        Self {
+            server: Arc::clone(server),
+            encoder: Arc::clone(server.encoder(session.revision)),
+            id: id.clone(),
+            meta: Arc::new(meta),
+            capabilities: Arc::clone(&session.capabilities),
+            client_info: session.client_info.clone(),
+            principal: Arc::clone(&session.principal),
+            log_level: None,
+            outlet,
+            charge,
+            session: Some(Arc::clone(session)),
+            task: None,
+            progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
+        }
+    }
+
+    /// Of a request that says everything of itself; what it says is checked, in the order that the errors' meanings demand.
+    pub fn of_claim(
+        server: &Arc<Server>,
+        id: &Id,
+        meta: RequestMeta,
+        principal: &Arc<str>,
+        outlet: Outlet,
+        charge: Arc<Charge>,
+    ) -> Result<Self, RpcError> {
+        let claim = meta.modern_claim()?;
+        let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == claim.version);
+        let revision = revision.ok_or_else(|| RpcError::unsupported_version(&claim.version))?;
+        // A wrong one is refused when everything before it is right.
+        let log_level = meta.log_level().unwrap_or_default();
+        Ok(Self {
+            server: Arc::clone(server),
+            encoder: Arc::clone(server.encoder(revision)),
+            id: id.clone(),
+            client_info: meta.client_info().map(Into::into),
+            meta: Arc::new(meta),
+            capabilities: Arc::new(claim.capabilities),
+            principal: Arc::clone(principal),
+            log_level,
+            outlet,
+            charge,
+            session: None,
+            task: None,
+            progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
+        })
+    }
+
+    /// Of a call that goes on by itself. The extension has neither progress nor messages for those.
+    pub fn for_task(&self, running: &Arc<Running>) -> Self {
+        let mut ctx = Self { task: Some(Arc::clone(running)), ..self.clone() };
+        if ctx.encoder.revision.era() == Era::Modern {
+            Arc::make_mut(&mut ctx.meta).progress_token = None;
+            ctx.log_level = None;
+        }
+        ctx
+    }
+
+    /// To whom tasks belong that this request begins, and which it may see.
+    pub fn owner(&self) -> Arc<str> {
+        match &self.session {
+            Some(session) => Arc::clone(&session.owner),
+            None => format!("principal {}", self.principal).into(),
+        }
+    }
+
+    /// Marks what is said on behalf of a task of 2025-11-25.
+    fn mark(&self, params: &mut Value) {
+        if let (Some(task), Some(object)) = (&self.task, params.as_object_mut()) {
+            object.insert("_meta".into(), json!({ RELATED_TASK: related_task(&task.id) }));
+        }
+    }
+
+    fn level(&self) -> Option<Level> {
+        match &self.session {
+            Some(session) => Some(session.log_level()),
+            None => self.log_level,
+        }
+    }
+
+    /// What a plugin is told of this request.
+    pub fn for_plugin(&self) -> wit::Context {
+        let progress = self.meta.progress_token.is_some();
+        let log = self.level().is_some();
+        let client = self.client_info.as_deref();
+        bridge::context(self.encoder.revision, client, &self.capabilities, self.meta.text(), progress, log)
+    }
+
+    /// Carries what a plugin says during a call to whom it concerns.
+    pub fn events(&self, plugin: &str) -> Arc<dyn Events> {
+        Arc::new(CallEvents { context: self.clone(), plugin: plugin.into() })
+    }
+
+    /// A capability that is missing: an error by which the client knows what to declare.
+    pub fn lacks(&self, what: &str, required: Value) -> RpcError {
+        RpcError::missing_capability(format!("this client did not declare what {what} needs"), required)
+    }
+}
+
+struct CallEvents {
+    context: Context,
+    plugin: Box<str>,
+}
+
+impl Events for CallEvents {
+    fn log(&self, level: wit::Level, message: String, data: Option<String>) {
+        let level = bridge::level(level);
+        let (plugin, line) = (&*self.plugin, || text::escaped(&message));
+        match level {
+            Level::Debug | Level::Info => tracing::debug!(plugin, "{}", line()),
+            Level::Notice | Level::Warning => tracing::info!(plugin, "{}", line()),
+            _ => tracing::warn!(plugin, "{}", line()),
+        }
+        if self.context.level().is_some_and(|least| level >= least) {
+            let data = data.and_then(|data| serde_json::from_str(&data).ok()).unwrap_or(Value::String(message));
+            let mut params = json!({ "level": level.as_str(), "logger": plugin, "data": data });
+            self.context.mark(&mut params);
+            self.context.outlet.offer(notification_text("notifications/message", Some(&params)));
+        }
+    }
+
+    fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
+        let Some(token) = &self.context.meta.progress_token else { return };
+        {
+            let mut progressed = self.context.progressed.lock().unwrap_or_else(PoisonError::into_inner);
+            if done <= *progressed {
+                return;
+            }
+            *progressed = done;
+        }
+        let mut params = json!({ "progressToken": token.to_value(), "progress": number(done) });
+        if let Some(object) = params.as_object_mut() {
+            if let Some(total) = total {
+                object.insert("total".into(), number(total));
+            }
+            if let Some(message) = message
+                && self.context.encoder.revision >= Revision::V2025_03_26
+            {
+                object.insert("message".into(), message.into());
+            }
+        }
+        self.context.mark(&mut params);
+        self.context.outlet.offer(notification_text("notifications/progress", Some(&params)));
+    }
+
+    fn hold(&self) -> Option<Wait<'_>> {
+        // What runs in the background answers into its task.
+        let waits = self.context.task.is_none() && self.context.outlet.is_full();
+        waits.then(|| Box::pin(self.context.outlet.ready()) as Wait<'_>)
+    }
+
+    fn unread(&self) -> Option<Wait<'_>> {
+        let waits = self.context.task.is_none() && !self.context.outlet.is_roomy();
+        waits.then(|| Box::pin(self.context.outlet.roomy()) as Wait<'_>)
+    }
+
+    fn list_changed(&self, kind: Kind) {
+        self.context.server.shelf.announcements.add(&self.plugin, kind);
+    }
+
+    fn resource_updated(&self, uri: String) {
+        let catalog = Arc::clone(&self.context.server.shelf.catalog.borrow());
+        if catalog.owns(&self.plugin, &uri) {
+            // Nobody listening is no failure.
+            self.context.server.updates.send(uri.into()).ok();
+        }
+    }
+}
+
+/// Whole numbers without a fraction, as people write them.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
+}

@@ -1,0 +1,148 @@
+//! Tells clients what changed: one loop that serves every kind of listener.
+//!
+//! A listener is a legacy session, untagged and with a level for messages, or a modern subscription, tagged with its id.
+//! Lists are told by comparing generations, so that a burst is one notification; who falls behind on resource updates
+//! is told of each of its resources.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::sync::{
+    broadcast::{self, error::RecvError},
+    watch,
+};
+use wharf_protocol::{Id, Level, Revision, message::notification_text, meta::SUBSCRIPTION_ID};
+
+use super::{outbox::Outlet, server::Server};
+use crate::{plugins::catalog::{Catalog, Generations}, tasks::Record};
+
+/// Who listens, and to what.
+pub trait Listener: Send + Sync {
+    fn wants_tools(&self) -> bool;
+    fn wants_prompts(&self) -> bool;
+    fn wants_resources(&self) -> bool;
+    fn wants_resource(&self, uri: &str) -> bool;
+    fn wants_task(&self, task: &Record) -> bool;
+    fn revision(&self) -> Revision;
+    /// Every URI it wants, for when single updates were missed.
+    fn resources(&self) -> Vec<String>;
+    /// The id that marks everything sent to it, if it is a subscription.
+    fn tag(&self) -> Option<&Id>;
+    /// Whether it hears of failures at this level.
+    fn wants_messages(&self, level: Level) -> bool;
+    /// What it was last told; none until it has been told anything.
+    fn told(&self) -> &Mutex<Option<Generations>>;
+}
+
+/// A listener's ends of everything that can change: what happens from [`Feed::open`] on reaches it.
+pub struct Feed {
+    server: Arc<Server>,
+    catalog: watch::Receiver<Arc<Catalog>>,
+    updates: broadcast::Receiver<Arc<str>>,
+    failures: broadcast::Receiver<Arc<str>>,
+    tasks: broadcast::Receiver<Arc<Record>>,
+}
+
+impl Feed {
+    /// Opened before the client hears that it is listening: nothing it does after that can be missed.
+    pub fn open(server: &Arc<Server>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            catalog: server.shelf.catalog.clone(),
+            updates: server.updates.subscribe(),
+            failures: server.shelf.failures.subscribe(),
+            tasks: server.tasks.changes.subscribe(),
+        }
+    }
+
+    /// Feeds the listener until its outlet closes.
+    pub async fn run(mut self, listener: &dyn Listener, outlet: &Outlet) {
+        // Lists wait for the first load, so it is no change; what failed in it is in the log.
+        if !*self.server.shelf.ready.borrow() {
+            self.server.shelf.catalog().await;
+            self.failures = self.failures.resubscribe();
+        }
+        loop {
+            let generations = self.catalog.borrow_and_update().generations;
+            for method in list_changes(listener, generations, self.server.shelf.first.get().copied()) {
+                if outlet.send(notification(method, None, listener.tag())).await.is_err() {
+                    return;
+                }
+            }
+            let sent = tokio::select! {
+                changed = self.catalog.changed() => if changed.is_err() { return } else { Ok(()) },
+                () = outlet.closed() => return,
+                updated = self.updates.recv() => match updated {
+                    Ok(uri) if listener.wants_resource(&uri) => outlet.send(updated_text(&uri, listener.tag())).await,
+                    Ok(_) => Ok(()),
+                    Err(RecvError::Lagged(_)) => {
+                        let mut sent = Ok(());
+                        for uri in listener.resources() {
+                            sent = outlet.send(updated_text(&uri, listener.tag())).await;
+                        }
+                        sent
+                    }
+                    Err(RecvError::Closed) => return,
+                },
+                // Who falls behind asks for its tasks anyway.
+                changed = self.tasks.recv() => match changed {
+                    Ok(task) if listener.wants_task(&task) => {
+                        let encoder = self.server.encoder(listener.revision());
+                        outlet.send(encoder.task_changed(&task.task, task.detail(), listener.tag())).await
+                    }
+                    _ => Ok(()),
+                },
+                failure = self.failures.recv() => match failure {
+                    Ok(text) if listener.wants_messages(Level::Error) => {
+                        let params = json!({ "level": Level::Error.as_str(), "logger": "wharf", "data": *text });
+                        outlet.send(notification_text("notifications/message", Some(&params))).await
+                    }
+                    _ => Ok(()),
+                },
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether who subscribes to one resource hears of another: of itself, and of what lies below it.
+pub fn covers(subscribed: &str, uri: &str) -> bool {
+    uri.strip_prefix(subscribed)
+        .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
+}
+
+fn list_changes(listener: &dyn Listener, now: Generations, first: Option<Generations>) -> Vec<&'static str> {
+    let mut told = listener.told().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut methods = Vec::new();
+    // Who came before the first load may have seen its lists, and nothing older.
+    let Some(before) = told.replace(now).or(first) else { return methods };
+    if before.tools != now.tools && listener.wants_tools() {
+        methods.push("notifications/tools/list_changed");
+    }
+    if before.prompts != now.prompts && listener.wants_prompts() {
+        methods.push("notifications/prompts/list_changed");
+    }
+    if before.resources != now.resources && listener.wants_resources() {
+        methods.push("notifications/resources/list_changed");
+    }
+    methods
+}
+
+fn updated_text(uri: &str, tag: Option<&Id>) -> String {
+    notification("notifications/resources/updated", Some(("uri", uri.into())), tag)
+}
+
+/// A notification with its tag, if it has one.
+pub fn notification(method: &str, member: Option<(&str, Value)>, tag: Option<&Id>) -> String {
+    let mut params = wharf_protocol::Object::new();
+    if let Some((key, value)) = member {
+        params.insert(key.into(), value);
+    }
+    if let Some(tag) = tag {
+        params.insert("_meta".into(), json!({ SUBSCRIPTION_ID: tag.to_value() }));
+    }
+    let params = (!params.is_empty()).then_some(Value::Object(params));
+    notification_text(method, params.as_ref())
+}

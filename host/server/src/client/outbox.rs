@@ -1,0 +1,111 @@
+//! Where messages that belong to a request go while it runs: its pipe, or its response stream.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::base::ledger::{Account, Charge};
+
+/// What a message takes besides its text.
+const MESSAGE_BYTES: usize = 64;
+
+/// The room, in bytes, that a message may need.
+const RESERVE: u32 = 64 * 1024;
+
+/// Where messages that belong to a request go: its pipe, or its response stream.
+#[derive(Clone)]
+pub struct Outlet {
+    sender: mpsc::UnboundedSender<Queued>,
+    /// A permit for each byte that may wait, which is the queue's bound.
+    room: Arc<Semaphore>,
+    bytes: u32,
+    /// Pays for what waits.
+    account: Account,
+}
+
+/// A message that waits to be read. Its room is free again when it is dropped.
+pub struct Queued {
+    pub text: String,
+    _room: OwnedSemaphorePermit,
+    _charge: Charge,
+}
+
+/// The other side is gone, or there is no memory for what it does not read.
+#[derive(Debug)]
+pub struct Closed;
+
+impl Outlet {
+    /// `bytes`: how much may wait; a single larger message waits alone. `account`: pays for it.
+    pub fn new(bytes: u32, account: Account) -> (Self, mpsc::UnboundedReceiver<Queued>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let room = Arc::new(Semaphore::new(usize::try_from(bytes).unwrap_or(usize::MAX)));
+        (Self { sender, room, bytes, account }, receiver)
+    }
+
+    fn room_for(&self, text: &str) -> u32 {
+        u32::try_from(text.len() + MESSAGE_BYTES).map_or(self.bytes, |length| length.min(self.bytes))
+    }
+
+    /// Waits until the other side has read enough.
+    pub async fn send(&self, text: String) -> Result<(), Closed> {
+        let room = Arc::clone(&self.room).acquire_many_owned(self.room_for(&text)).await.map_err(|_| Closed)?;
+        let charge = self.account.charge(text.len() + MESSAGE_BYTES).map_err(|_| Closed)?;
+        self.sender.send(Queued { text, _room: room, _charge: charge }).map_err(|_| Closed)
+    }
+
+    /// Drops the message if there is no room: for what may be lost, from where nothing may wait.
+    pub fn offer(&self, text: String) {
+        let room = Arc::clone(&self.room).try_acquire_many_owned(self.room_for(&text)).ok();
+        let charge = self.account.charge(text.len() + MESSAGE_BYTES).ok();
+        if let Some((room, charge)) = room.zip(charge) {
+            self.sender.send(Queued { text, _room: room, _charge: charge }).ok();
+        }
+    }
+
+    /// Waits while those who have something to say wait already. One byte of room is asked for: who waits here may be many,
+    /// and more would add up to all there is.
+    pub async fn ready(&self) {
+        // Never closed.
+        drop(self.room.acquire().await);
+    }
+
+    /// Whether those who have something to say wait.
+    pub fn is_full(&self) -> bool {
+        self.room.available_permits() == 0
+    }
+
+    /// Waits until a message of any usual size finds room.
+    pub async fn roomy(&self) {
+        drop(self.room.acquire_many(RESERVE.min(self.bytes / 2)).await);
+    }
+
+    pub fn is_roomy(&self) -> bool {
+        self.room.available_permits() >= RESERVE.min(self.bytes / 2) as usize
+    }
+
+    pub async fn closed(&self) {
+        self.sender.closed().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_waits_has_a_bound_in_bytes() {
+        let (outlet, mut queue) = Outlet::new(100, Account::new(10_000));
+        outlet.send("x".repeat(20)).await.unwrap();
+        outlet.offer("y".repeat(20));
+        assert!(outlet.send("z".repeat(20)).now_or_never().is_none(), "there is no room");
+        outlet.ready().now_or_never().unwrap();
+        drop(queue.recv().await.unwrap());
+        outlet.send("larger than all there is".repeat(9)).await.unwrap();
+        assert!(outlet.ready().now_or_never().is_none());
+        assert_eq!(queue.recv().await.unwrap().text.len(), 216);
+        drop(queue);
+        assert!(outlet.send("x".into()).await.is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! What all connections share.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::sync::broadcast;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
+
+use crate::{access::scope::Scopes, base::{ledger::Ledger, refusals::Refusals, request_state::Seal}, config::Config, plugins::published::Shelf, tasks::{Memory, Tasks}};
+
+/// What wharf tells a model about itself: nothing, since each tool says what it is.
+pub const INSTRUCTIONS: Option<&str> = None;
+
+/// Resource updates that a slow listener may be behind before it is told of all its resources.
+const UPDATES_KEPT: usize = 256;
+
+/// Different things that a plugin was refused, of which the operator is told.
+const HINTS_PER_PLUGIN: usize = 64;
+
+pub struct Server {
+    pub config: Arc<Config>,
+    pub ledger: Arc<Ledger>,
+    pub shelf: Shelf,
+    pub scopes: Arc<Scopes>,
+    pub seal: Seal,
+    /// URIs of resources that have new contents.
+    pub updates: broadcast::Sender<Arc<str>>,
+    /// Cancelled when wharf shuts down.
+    pub stop: CancellationToken,
+    /// Calls that go on in the background.
+    pub tasks: Arc<Tasks>,
+    /// Everything that works for somebody; shutdown waits for it.
+    pub tracker: TaskTracker,
+    encoders: [Arc<Encoder>; Revision::ALL.len()],
+    incidents: AtomicU64,
+    /// By plugin, what the operator was told.
+    hinted: Mutex<HashMap<String, HashSet<String>>>,
+    /// What was refused before anybody was known to ask.
+    pub refusals: Refusals,
+}
+
+impl Server {
+    pub fn new(
+        config: Arc<Config>,
+        ledger: Arc<Ledger>,
+        shelf: Shelf,
+        scopes: Arc<Scopes>,
+        stop: CancellationToken,
+    ) -> anyhow::Result<Arc<Self>> {
+        let info =
+            ServerInfo { name: "wharf".into(), title: Some("wharf".into()), version: env!("CARGO_PKG_VERSION").into() };
+        let seal = match config.protocol.state_key {
+            Some(key) => Seal::with_key(key.0),
+            None => Seal::generate().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
+        };
+        Ok(Arc::new(Self {
+            ledger,
+            shelf,
+            scopes,
+            seal,
+            updates: broadcast::channel(UPDATES_KEPT).0,
+            stop,
+            tasks: Tasks::new(Box::new(Memory::new(config.total_tasks)), config.total_concurrency / 2),
+            tracker: TaskTracker::new(),
+            encoders: Revision::ALL.map(|revision| {
+                let (tasks, lists) = (config.protocol.tasks, config.protocol.lists);
+                Arc::new(Encoder::new(revision, info.clone(), tasks, lists))
+            }),
+            config,
+            incidents: AtomicU64::new(0),
+            hinted: Mutex::default(),
+            refusals: Refusals::default(),
+        }))
+    }
+
+    pub fn encoder(&self, revision: Revision) -> &Arc<Encoder> {
+        let [v2024_11, v2025_03, v2025_06, v2025_11, v2026_07] = &self.encoders;
+        match revision {
+            Revision::V2024_11_05 => v2024_11,
+            Revision::V2025_03_26 => v2025_03,
+            Revision::V2025_06_18 => v2025_06,
+            Revision::V2025_11_25 => v2025_11,
+            Revision::V2026_07_28 => v2026_07,
+        }
+    }
+
+    /// Answers for a defect of ours: the client gets a number that the operator finds in the log.
+    pub fn incident(&self, detail: &str) -> RpcError {
+        let number = self.incidents.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = format!("{}-{number}", std::process::id());
+        tracing::error!(incident = id, "a defect of wharf: {}", crate::base::text::escaped(detail));
+        RpcError::internal(format!("internal error; the operator finds it in the log as incident {id}"))
+    }
+
+    /// Tells the operator, once for each text, what a plugin was refused and where to allow it.
+    pub fn hint(&self, plugin: &str, text: String) {
+        let mut hinted = self.hinted.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = hinted.entry(plugin.to_owned()).or_default();
+        if told.len() < HINTS_PER_PLUGIN && told.insert(text.clone()) {
+            let file = self.config.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
+            tracing::warn!(plugin, "{text}; to allow it, edit [plugins.{plugin}.grants] in {file}");
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The legacy era: a handshake, then a session that remembers the client's revision, capabilities, level, subscriptions
+//! and roots, and through which the server can ask.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::{
+    Id, Level, Notification, Response, Revision, RpcError,
+    capability::ClientCapabilities,
+    message::{notification_text, request_text},
+    params::{Initialize, RootsResult},
+};
+
+use super::{in_flight::InFlight, notifier::Listener, notifier as hub, outbox::Outlet, server::{INSTRUCTIONS, Server}};
+use crate::{access::scope::CallRoots, base::{ledger::{Account, Charge, no_room}, random_id as unguessable}, plugins::catalog::Generations, tasks::Record};
+
+/// How long a person may take to answer.
+pub const PERSON: Duration = Duration::from_secs(600);
+/// How long a client may take to list its roots.
+const ROOTS: Duration = Duration::from_secs(5);
+const MAX_SUBSCRIPTIONS: usize = 1024;
+/// How much a client may say of itself, in each of the two members for that.
+const MAX_DECLARED_BYTES: usize = 16 << 10;
+/// What a session and a subscription take besides.
+const SESSION_BYTES: usize = 8 << 10;
+const SUBSCRIPTION_BYTES: usize = 256;
+
+pub struct Session {
+    pub id: String,
+    /// To whom its tasks belong.
+    pub owner: Arc<str>,
+    pub revision: Revision,
+    pub principal: Arc<str>,
+    pub capabilities: Arc<ClientCapabilities>,
+    pub client_info: Option<Arc<str>>,
+    level: Mutex<Level>,
+    /// Each with what is paid for it.
+    subscriptions: Mutex<HashMap<String, Charge>>,
+    /// Requests of ours that the client has not answered yet.
+    pending: Mutex<HashMap<Id, oneshot::Sender<Result<Value, RpcError>>>>,
+    next_id: AtomicU64,
+    roots: Roots,
+    told: Mutex<Option<Generations>>,
+    last_used: Mutex<Instant>,
+    /// Whether anything was done in it since it was opened.
+    used: AtomicBool,
+    /// Pays for what is kept for it and said in it.
+    pub account: Account,
+    _charge: Charge,
+    /// The client's requests under way, where the session has a stream for each of them.
+    pub in_flight: InFlight,
+    /// Cancelled when the session ends, and with it everything it does.
+    pub ended: CancellationToken,
+    /// The one stream on which unrelated messages go; a new one takes the place of the old.
+    stream: Mutex<CancellationToken>,
+    /// Such streams that are open: none, or one and those that it has just replaced.
+    listening: AtomicU64,
+}
+
+/// What the client has opened. `stale` counts its announcements; what is known is from before or after the last one.
+struct Roots {
+    stale: watch::Sender<u64>,
+    known: AsyncMutex<Option<((u64, u64), CallRoots)>>,
+}
+
+/// Somebody listens, until this is dropped.
+pub struct Listening {
+    session: Arc<Session>,
+    /// Cancelled when another stream takes the place of this one, or the session ends.
+    pub ended: CancellationToken,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.session.touch();
+        self.session.listening.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    /// Settles the handshake: the session, and the result of `initialize`.
+    pub fn open(
+        server: &Arc<Server>,
+        params: Initialize,
+        principal: &Arc<str>,
+    ) -> Result<(Arc<Self>, String), RpcError> {
+        let revision = Revision::negotiate(&params.protocol_version);
+        let declared = params.capabilities.as_deref().filter(|raw| raw.get() != "null");
+        let capabilities = match declared.map(|raw| ClientCapabilities::read(raw, revision)) {
+            None => ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() },
+            Some(Some(capabilities)) => capabilities,
+            Some(None) => return Err(RpcError::invalid_params("`capabilities` must be an object")),
+        };
+        for (what, bytes) in [
+            ("clientInfo", params.client_info.as_ref().map_or(0, |info| info.get().len())),
+            ("capabilities", capabilities.text.len()),
+        ] {
+            if bytes > MAX_DECLARED_BYTES {
+                return Err(RpcError::invalid_params(format!("`{what}` has more than {MAX_DECLARED_BYTES} bytes")));
+            }
+        }
+        let account = server.ledger.session();
+        let charge = account.charge(SESSION_BYTES + 2 * MAX_DECLARED_BYTES).map_err(|full| no_room(&full))?;
+        let id = unguessable::id()?;
+        let session = Self {
+            owner: format!("session {id}").into(),
+            id,
+            revision,
+            principal: Arc::clone(principal),
+            capabilities: Arc::new(capabilities),
+            client_info: params.client_info.as_ref().map(|info| info.get().into()),
+            level: Mutex::new(Level::Info),
+            subscriptions: Mutex::default(),
+            pending: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
+            // Before the first load there is nothing to be told of: lists wait for it.
+            told: Mutex::new(server.shelf.ready.borrow().then(|| server.shelf.catalog.borrow().generations)),
+            last_used: Mutex::new(Instant::now()),
+            used: AtomicBool::new(false),
+            account,
+            _charge: charge,
+            in_flight: InFlight::default(),
+            ended: CancellationToken::new(),
+            stream: Mutex::default(),
+            listening: AtomicU64::new(0),
+        };
+        let result = server.encoder(revision).initialize(INSTRUCTIONS);
+        Ok((Arc::new(session), result))
+    }
+
+    /// Since when nothing was asked in it, nothing is under way and nobody listens.
+    pub fn idle_for(&self) -> Duration {
+        if self.listening.load(Ordering::Relaxed) > 0 || !self.in_flight.is_empty() {
+            self.touch();
+        }
+        lock(&self.last_used).elapsed()
+    }
+
+    pub fn touch(&self) {
+        *lock(&self.last_used) = Instant::now();
+    }
+
+    /// Whether a request was made in it.
+    pub fn is_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub fn set_used(&self) {
+        self.used.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the place of an earlier stream.
+    pub fn listen(self: &Arc<Self>) -> Listening {
+        let own = self.ended.child_token();
+        std::mem::replace(&mut *lock(&self.stream), own.clone()).cancel();
+        self.listening.fetch_add(1, Ordering::Relaxed);
+        Listening { session: Arc::clone(self), ended: own }
+    }
+
+    pub fn log_level(&self) -> Level {
+        *lock(&self.level)
+    }
+
+    pub fn set_log_level(&self, level: Level) {
+        *lock(&self.level) = level;
+    }
+
+    pub fn subscribe(&self, uri: String) -> Result<(), RpcError> {
+        let mut subscriptions = lock(&self.subscriptions);
+        if subscriptions.len() >= MAX_SUBSCRIPTIONS {
+            return Err(RpcError::invalid_params(format!(
+                "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources"
+            )));
+        }
+        let charge = self.account.charge(SUBSCRIPTION_BYTES + uri.len()).map_err(|full| no_room(&full))?;
+        // Of a second one for the same, what was paid for the first is given back.
+        subscriptions.insert(uri, charge);
+        Ok(())
+    }
+
+    pub fn unsubscribe(&self, uri: &str) {
+        lock(&self.subscriptions).remove(uri);
+    }
+
+    /// Takes a notification of the client that concerns the session; true if its roots changed.
+    pub fn notified(&self, notification: &Notification) -> bool {
+        let roots = notification.method == "notifications/roots/list_changed";
+        if roots {
+            self.roots.stale.send_modify(|count| *count += 1);
+        }
+        roots
+    }
+
+    /// Takes the client's answer to a request of ours; unknown ones are dropped.
+    pub fn answered(&self, response: Response) {
+        let Some(waiting) = response.id.and_then(|id| lock(&self.pending).remove(&id)) else { return };
+        let outcome = response.outcome.and_then(|raw| {
+            serde_json::from_str(raw.get()).map_err(|error| RpcError::invalid_params(error.to_string()))
+        });
+        // Who waited may have given up.
+        waiting.send(outcome).ok();
+    }
+
+    /// Asks the client, on the stream of the request that needs the answer. The error is a sentence for the model.
+    pub async fn ask(
+        &self,
+        outlet: &Outlet,
+        method: &str,
+        mut params: Option<Value>,
+        timeout: Duration,
+    ) -> Result<Value, String> {
+        let id = Id::string(&format!("wharf-{}", self.next_id.fetch_add(1, Ordering::Relaxed)));
+        // Only this revision wants an id for pages that are opened.
+        if self.revision == Revision::V2025_11_25
+            && let Some(object) = params.as_mut().and_then(Value::as_object_mut)
+            && object.get("mode").is_some_and(|mode| mode == "url")
+        {
+            object.insert("elicitationId".into(), id.to_value());
+        }
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.pending).insert(id.clone(), sender);
+        let forget = Forget { session: self, id: &id };
+        outlet.send(request_text(&id, method, params.as_ref())).await.map_err(|_| "The client is gone.".to_owned())?;
+        let answer = tokio::time::timeout(timeout, receiver).await;
+        drop(forget);
+        match answer {
+            Ok(Ok(Ok(value))) => Ok(value),
+            Ok(Ok(Err(error))) => Err(format!("The client refused to answer ({method}): {}", error.message)),
+            Ok(Err(_)) => Err("The client is gone.".into()),
+            Err(_) => {
+                let cancelled = serde_json::json!({ "requestId": id.to_value(), "reason": "no answer in time" });
+                outlet.offer(notification_text("notifications/cancelled", Some(&cancelled)));
+                Err(format!("The client did not answer within {} s ({method}).", timeout.as_secs()))
+            }
+        }
+    }
+
+    /// What the client has opened, asked for if it is not known or no longer true. None if it does not say in time.
+    pub async fn roots(&self, server: &Arc<Server>, outlet: &Outlet) -> CallRoots {
+        if !self.capabilities.roots {
+            return CallRoots::default();
+        }
+        let mut known = self.roots.known.lock().await;
+        loop {
+            // The operator may have changed where roots may lie.
+            let now = (*self.roots.stale.borrow(), server.scopes.epoch());
+            if let Some((at, roots)) = known.as_ref()
+                && *at == now
+            {
+                return roots.clone();
+            }
+            let before = known.as_ref().map(|(_, roots)| roots.clone()).unwrap_or_default();
+            let reply = self.ask(outlet, "roots/list", None, ROOTS).await;
+            let listed =
+                reply.and_then(|reply| serde_json::from_value::<RootsResult>(reply).map_err(|error| error.to_string()));
+            let roots = match listed {
+                Ok(listed) => server.scopes.open(&listed.roots, &before),
+                Err(problem) => {
+                    tracing::warn!(
+                        "the client's roots are not known, so there are none: {}",
+                        crate::base::text::escaped(&problem)
+                    );
+                    CallRoots::default()
+                }
+            };
+            *known = Some((now, roots));
+        }
+    }
+
+    /// Ends when the client has closed one of these roots.
+    pub async fn lost(&self, server: &Arc<Server>, outlet: &Outlet, held: &CallRoots) {
+        let mut stale = self.roots.stale.subscribe();
+        loop {
+            let now = self.roots(server, outlet).await;
+            if held.0.iter().any(|root| now.0.iter().all(|other| !root.same_place(other))) {
+                return;
+            }
+            // The session holds the other end, so this never fails.
+            if stale.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Forgets a question whose asker is gone, so that nothing waits for ever.
+struct Forget<'a> {
+    session: &'a Session,
+    id: &'a Id,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        lock(&self.session.pending).remove(self.id);
+    }
+}
+
+impl Listener for Session {
+    fn wants_tools(&self) -> bool {
+        true
+    }
+    fn wants_prompts(&self) -> bool {
+        true
+    }
+    fn wants_resources(&self) -> bool {
+        true
+    }
+    fn wants_resource(&self, uri: &str) -> bool {
+        lock(&self.subscriptions).keys().any(|subscribed| hub::covers(subscribed, uri))
+    }
+    fn wants_task(&self, task: &Record) -> bool {
+        self.revision == Revision::V2025_11_25 && task.owner == self.owner
+    }
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+    fn resources(&self) -> Vec<String> {
+        lock(&self.subscriptions).keys().cloned().collect()
+    }
+    fn tag(&self) -> Option<&Id> {
+        None
+    }
+    fn wants_messages(&self, level: Level) -> bool {
+        level >= self.log_level()
+    }
+    fn told(&self) -> &Mutex<Option<Generations>> {
+        &self.told
+    }
+}

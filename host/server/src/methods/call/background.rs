@@ -1,0 +1,144 @@
+//! How a call becomes a task: it goes on by itself, with the same work as any other call. What differs is whom it asks and
+//! where its result goes. It ends at the latest when its time to live does.
+
+use std::{
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use futures_util::FutureExt;
+use wharf_protocol::{
+    RpcError,
+    revision::Era,
+    task::{Task, TaskStatus},
+};
+
+use super::answered::Answered;
+use crate::{base::{ledger::{Account, no_room}, random_id as unguessable}, client::context::Context, plugins::catalog::Served, tasks::{Full, Record, Running}};
+
+/// How often clients are told to ask.
+const POLL: Duration = Duration::from_secs(1);
+/// How long a tool that asks before its task may take to do so, before the task begins without.
+const ASK_FIRST: Duration = Duration::from_secs(1);
+
+/// What a task takes besides.
+const TASK_BYTES: usize = 4 * 1024;
+
+/// On which terms a call becomes a task.
+pub struct Terms {
+    /// What the client wants.
+    pub ttl_ms: Option<u64>,
+    /// The tool asks before its task begins.
+    pub ask_first: bool,
+}
+
+type Work = Pin<Box<dyn Future<Output = Result<Answered, RpcError>> + Send>>;
+
+/// Begins a call as a task and answers with it; or with the questions that come before it.
+pub async fn begin(
+    ctx: &Context,
+    served: &Served,
+    terms: Terms,
+    work: impl FnOnce(Context) -> Work,
+) -> Result<String, RpcError> {
+    let Some(limits) = served.config.tasks else { return Err(ctx.server.incident("a task where there are none")) };
+    let tasks = &ctx.server.tasks;
+    let running = Running::new(unguessable::id()?, tasks);
+    let mut work = work(ctx.for_task(&running));
+    let mut done = None;
+    if terms.ask_first {
+        // Ordinary questions first, as long as nothing has been promised.
+        match tokio::time::timeout(ASK_FIRST, &mut work).await {
+            Ok(Ok(Answered::InputRequired(questions))) => return Ok(questions),
+            Ok(Err(error)) => return Err(error),
+            Ok(answered) => done = Some(answered),
+            Err(_) => {}
+        }
+    }
+    running.detach();
+    let most = u64::try_from(limits.ttl.as_millis()).unwrap_or(u64::MAX);
+    let now = SystemTime::now();
+    let task = Task {
+        id: running.id.clone(),
+        status: TaskStatus::Working,
+        message: None,
+        created: now,
+        updated: now,
+        ttl_ms: terms.ttl_ms.map_or(most, |wanted| wanted.clamp(1, most)),
+        poll_ms: u64::try_from(POLL.as_millis()).unwrap_or(u64::MAX),
+    };
+    let created = ctx.encoder.task_created(&task);
+    let ttl = Duration::from_millis(task.ttl_ms);
+    let status = if running.is_asking() { TaskStatus::InputRequired } else { TaskStatus::Working };
+    let task = Task { status, ..task };
+    let account = match &ctx.session {
+        Some(session) => session.account.clone(),
+        None => ctx.server.ledger.client(&ctx.owner()).account.clone(),
+    };
+    // What the call itself takes is paid for as long as it runs, by its request.
+    let paid = account.charge(TASK_BYTES).map_err(|full| no_room(&full))?;
+    let charges = vec![Arc::new(paid)];
+    let record = |number| Record { number, task, owner: ctx.owner(), questions: Vec::new(), outcome: None, charges };
+    tasks
+        .insert(&running, record)
+        .map_err(|Full| RpcError::internal("there are too many tasks; wait until some of them have expired"))?;
+    let work = match done {
+        Some(answered) => Box::pin(std::future::ready(answered)),
+        None => work,
+    };
+    let (ctx, turns) = (ctx.clone(), Arc::clone(&served.tasks));
+    ctx.server.tracker.clone().spawn(async move {
+        let tasks = Arc::clone(&ctx.server.tasks);
+        let ended = ctx.session.as_ref().map_or_else(Default::default, |session| session.ended.clone());
+        let work = async {
+            // Never closed.
+            let _turn = turns.acquire_owned().await;
+            let _slot = tasks.slot().await;
+            AssertUnwindSafe(work).catch_unwind().await
+        };
+        let finished = tokio::select! {
+            finished = work => Some(finished),
+            () = running.cancelled.cancelled() => None,
+            () = ended.cancelled() => None,
+            () = ctx.server.stop.cancelled() => None,
+            () = tokio::time::sleep(ttl) => None,
+        };
+        match finished {
+            Some(Ok(answered)) => finish(&ctx, &running.id, answered, &account),
+            Some(Err(_)) => finish(&ctx, &running.id, Err(ctx.server.incident("a task panicked")), &account),
+            None => tasks.end(&running.id, TaskStatus::Cancelled, Some("cancelled"), None, None),
+        }
+        tasks.forget(&running);
+    });
+    Ok(created)
+}
+
+/// A failed call is a failed task in 2025-11-25, and a completed one in the extension.
+fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>, account: &Account) {
+    let tasks = &ctx.server.tasks;
+    // A result is kept for as long as the task, so it is paid for.
+    let mut charge = None;
+    let answered = answered.and_then(|answered| {
+        if let Answered::Result { json, .. } = &answered {
+            charge = Some(Arc::new(account.charge(json.len()).map_err(|full| no_room(&full))?));
+        }
+        Ok(answered)
+    });
+    match answered {
+        Ok(Answered::Result { json, is_error }) => {
+            let failed = is_error && ctx.encoder.revision.era() == Era::Legacy;
+            let status = if failed { TaskStatus::Failed } else { TaskStatus::Completed };
+            tasks.end(id, status, is_error.then_some("the tool reports a failure"), Some(Ok(json.into())), charge);
+        }
+        Ok(Answered::InputRequired(_)) => {
+            let error = ctx.server.incident("a task asked as if it were none");
+            tasks.end(id, TaskStatus::Failed, None, Some(Err(error)), None);
+        }
+        Err(error) => {
+            let message = error.message.clone();
+            tasks.end(id, TaskStatus::Failed, Some(&message), Some(Err(error)), None);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! One run of a plugin: stopped when its access is taken away, and reported to operator and client.
+
+use wharf_sandbox::{
+    Call, CallError, Denial, Operation, Outcome,
+    model::{self as wit, ToolOutcome},
+};
+
+use super::failed::Failed;
+use crate::{access::scope::CallRoots, base::text::escaped, bridge, client::context::Context, plugins::catalog::Served};
+
+/// Runs a plugin once. Stops it when its access is taken away: a revoked grant, or a root the client has closed.
+pub async fn once(ctx: &Context, served: &Served, operation: Operation, roots: &CallRoots) -> Result<Outcome, Failed> {
+    let id = &served.config.id;
+    let scope = ctx.server.scopes.for_call(&served.config, roots);
+    // What runs in the background may run longer.
+    let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
+    let client = served.config.reuse.then(|| ctx.owner());
+    let call = served.plugin.call(Call { operation, scope, events: ctx.events(id), timeout, client });
+    let lost = async {
+        match &ctx.session {
+            // The operator's own, which a client without roots has, are not the client's to close.
+            Some(session) if served.config.grants.roots.is_some() && ctx.capabilities.roots => {
+                session.lost(&ctx.server, &ctx.outlet, roots).await
+            }
+            _ => std::future::pending().await,
+        }
+    };
+    let report = tokio::select! {
+        report = call => report,
+        () = served.revoked.cancelled() => {
+            tracing::info!(plugin = id, "stopped a call whose access was taken away");
+            return Err(Failed::Told(format!("The operator took away access of the plugin `{id}` during the call.")));
+        }
+        () = lost => {
+            tracing::info!(plugin = id, "stopped a call whose root was closed");
+            return Err(Failed::Told("A root that the call was using was closed.".into()));
+        }
+    };
+    let hints = hints(ctx, served, &report.denials);
+    if !report.printed.is_empty() {
+        tracing::debug!(plugin = id, "printed: {}", escaped(&served.config.settings.redacted(&report.printed)));
+    }
+    match report.result {
+        Ok(Outcome::Tool(ToolOutcome::Done(mut result))) if result.is_error && !hints.is_empty() => {
+            result.content.push(wit::Content::Text(hints));
+            Ok(Outcome::Tool(ToolOutcome::Done(result)))
+        }
+        Ok(outcome) => Ok(outcome),
+        Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
+            Some(error) => Failed::Rpc(error),
+            None => Failed::Told(join(&crate::base::text::clean(&failure.message), &hints)),
+        }),
+        Err(error) => {
+            let detail = match &error {
+                CallError::Trap { detail, .. } => escaped(&served.config.settings.redacted(detail)),
+                _ => String::new(),
+            };
+            let took = report.took.as_millis();
+            tracing::warn!(
+                plugin = id,
+                took_ms = took,
+                printed = escaped(&served.config.settings.redacted(&report.printed)),
+                detail,
+                "a call failed: {error}"
+            );
+            let text = format!("The plugin `{id}` did not finish: {}.", crate::base::text::clean(&error.to_string()));
+            Err(Failed::Told(join(&text, &hints)))
+        }
+    }
+}
+
+fn join(text: &str, hints: &str) -> String {
+    if hints.is_empty() { text.to_owned() } else { format!("{text}\n{hints}") }
+}
+
+/// Tells the operator what was refused, and gives the sentence for the client.
+fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
+    let id = &served.config.id;
+    for denial in denials {
+        match denial {
+            Denial::Http(host) => {
+                ctx.server.hint(
+                    id,
+                    format!("it was refused a connection to {}; no plugin has network access yet", escaped(host)),
+                );
+            }
+            Denial::NoDirectory => {
+                ctx.server.hint(
+                    id,
+                    "it looked for files and no directory is open to it; `roots` or `dirs` give it one".into(),
+                );
+            }
+        }
+    }
+    if denials.is_empty() { String::new() } else { "The operator of this server can allow this.".into() }
+}

@@ -1,0 +1,49 @@
+//! `prompts/get`.
+
+use serde_json::json;
+use wharf_protocol::{
+    RpcError, model as mcp,
+    params::{GetPrompt, Retry},
+};
+use wharf_sandbox::{Operation, Outcome, model::PromptOutcome};
+
+use super::{
+    failed::{defect, other_failed},
+    request::Request,
+};
+use crate::{bridge, client::context::Context};
+
+pub async fn prompt(ctx: &Context, params: GetPrompt, retry: Retry) -> Result<String, RpcError> {
+    let catalog = ctx.server.shelf.catalog().await;
+    let Some((served, prompt)) = catalog.prompt(&params.name) else {
+        return Err(RpcError::invalid_params(format!("unknown prompt: {}", wharf_protocol::error::clip(&params.name))));
+    };
+    let given = params.arguments.unwrap_or_default();
+    let arguments = &prompt.published.arguments;
+    if let Some(missing) = arguments.iter().find(|argument| argument.required && !given.contains_key(&argument.name)) {
+        return Err(RpcError::invalid_params(format!("the argument `{}` is required", missing.name)));
+    }
+    let bound = json!(given);
+    let request = Request { method: "prompts/get", name: &params.name, arguments: &bound, served };
+    let carried = request.open(ctx, &retry)?;
+    let given: Vec<(String, String)> = given.into_iter().collect();
+    let operation = |context| Operation::GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };
+    let outcome = match request.prepare_and_run(ctx, retry, carried, operation).await {
+        Ok(Outcome::Prompt(outcome)) => outcome,
+        Ok(_) => return Err(ctx.server.incident("a prompt had another outcome")),
+        Err(failed) => return other_failed(failed),
+    };
+    let result = match outcome {
+        PromptOutcome::Text(text) => Ok(mcp::PromptResult {
+            description: prompt.published.description.clone(),
+            messages: vec![mcp::PromptMessage { role: mcp::Role::User, content: mcp::Content::Text(text) }],
+            meta: None,
+        }),
+        PromptOutcome::Done(result) => bridge::prompt_result(result),
+        PromptOutcome::Ask(_) => Err("it asked too often".into()),
+    };
+    match result {
+        Ok(result) => Ok(ctx.encoder.prompt_result(result)),
+        Err(problem) => other_failed(defect(served, &problem)),
+    }
+}

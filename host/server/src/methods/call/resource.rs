@@ -1,0 +1,49 @@
+//! `resources/read`.
+
+use serde_json::json;
+use wharf_protocol::{
+    Object, RpcError, model as mcp,
+    params::{ReadResource, Retry},
+};
+use wharf_sandbox::{Operation, Outcome, model::ReadOutcome};
+
+use super::{
+    failed::{defect, other_failed},
+    request::Request,
+};
+use crate::{
+    bridge::{self, check_uri},
+    client::context::Context,
+};
+
+pub async fn resource(ctx: &Context, params: ReadResource, retry: Retry) -> Result<String, RpcError> {
+    let uri = &params.uri;
+    check_uri(uri)?;
+    let catalog = ctx.server.shelf.catalog().await;
+    let Some((served, mime_type)) = catalog.resource(uri) else { return Err(RpcError::resource_not_found(uri)) };
+    let none = json!({});
+    let request = Request { method: "resources/read", name: uri, arguments: &none, served };
+    let carried = request.open(ctx, &retry)?;
+    let operation = |context| Operation::ReadResource { uri: uri.clone(), context };
+    let outcome = match request.prepare_and_run(ctx, retry, carried, operation).await {
+        Ok(Outcome::Read(outcome)) => outcome,
+        Ok(_) => return Err(ctx.server.incident("a read had another outcome")),
+        Err(failed) => return other_failed(failed),
+    };
+    let result = match outcome {
+        ReadOutcome::Text(text) => Ok(mcp::ReadResult {
+            contents: vec![mcp::ResourceContents {
+                uri: uri.clone(),
+                mime_type: mime_type.map(ToOwned::to_owned),
+                body: mcp::Body::Text(text),
+                more: Object::new(),
+            }],
+        }),
+        ReadOutcome::Done(contents) => bridge::read_result(contents),
+        ReadOutcome::Ask(_) => Err("it asked too often".into()),
+    };
+    match result {
+        Ok(result) => Ok(ctx.encoder.read_result(result)),
+        Err(problem) => other_failed(defect(served, &problem)),
+    }
+}

@@ -1,0 +1,176 @@
+//! `tools/call`: what is checked before a tool runs and what comes of it, at once or as a task.
+
+use std::sync::Arc;
+
+use serde_json::{Value, value::RawValue};
+use wharf_protocol::{
+    Revision, RpcError,
+    error::{METHOD_NOT_FOUND, clip},
+    model::{self as mcp, TaskSupport, ToolResult},
+    params::{self, CallTool, Params, Retry, TaskWanted},
+    revision::Era,
+};
+use wharf_sandbox::{Operation, Outcome, model::ToolOutcome};
+
+use super::{answered::Answered, background, failed::{Failed, defect}, request::{Prepared, Request}};
+use crate::{bridge::{self, OfferedTool}, client::context::Context, base::heavy::{LARGE, heavy}, plugins::catalog::{Catalog, Served}};
+
+const METHOD: &str = "tools/call";
+
+/// How a call is run.
+enum Mode {
+    AtOnce,
+    /// In the background, kept for so many milliseconds if the client says.
+    Task(Option<u64>),
+}
+
+pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcError> {
+    let CallTool { name } = params::read(params)?;
+    let retry: Retry = params::read(params)?;
+    let wanted: TaskWanted = params::read(params)?;
+    let catalog = ctx.server.shelf.catalog().await;
+    let Some((served, tool)) = catalog.tool(&name) else {
+        return Err(RpcError::invalid_params(format!("unknown tool: {}", clip(&name))));
+    };
+    let written = params.and_then(|params| params.get("arguments"));
+    let arguments = bridge::arguments(written)?;
+    let mode = match able(ctx, tool).and_then(|()| mode(ctx, tool, &wanted)) {
+        Ok(mode) => mode,
+        Err(failed) => return Answered::failed(ctx, failed).map(Answered::into_json),
+    };
+    let carried = Request { method: METHOD, name: &name, arguments: &arguments, served }.open(ctx, &retry)?;
+    let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
+    let arguments = match tool.input.check_within(arguments, bytes, limit, &served.checks).await {
+        Ok(arguments) => arguments,
+        Err(problem) => {
+            let text = format!("The arguments do not fit the tool's schema: {problem}");
+            return Ok(ctx.encoder.tool_result(ToolResult::error(text)));
+        }
+    };
+    let request = Request { method: METHOD, name: &name, arguments: &arguments, served };
+    let prepared = match request.prepare(ctx, retry, carried).await {
+        Ok(prepared) => prepared,
+        Err(failed) => return Answered::failed(ctx, failed).map(Answered::into_json),
+    };
+    // The plugin gets them as the client wrote them, which is what was checked: no name stands twice.
+    let text = Arc::new(written.map_or("{}", RawValue::get).to_owned());
+    let call = Call { catalog: Arc::clone(&catalog), name, arguments, text, prepared };
+    match mode {
+        Mode::AtOnce => call.run(ctx).await.map(Answered::into_json),
+        Mode::Task(ttl_ms) => {
+            let terms = background::Terms { ttl_ms, ask_first: tool.ask_before_task };
+            background::begin(ctx, served, terms, |ctx| Box::pin(async move { call.run(&ctx).await })).await
+        }
+    }
+}
+
+/// Whether the client can do what the tool needs.
+fn able(ctx: &Context, tool: &OfferedTool) -> Result<(), Failed> {
+    let Some(missing) = bridge::missing_abilities(tool.needs, &ctx.capabilities) else { return Ok(()) };
+    let error = ctx.lacks("this tool", missing);
+    Err(match ctx.encoder.revision.era() {
+        Era::Modern => Failed::Rpc(error),
+        Era::Legacy => Failed::Told(error.message),
+    })
+}
+
+/// In 2025-11-25 the client decides whether a call is a task, in 2026-07-28 the server does; before, there are none.
+fn mode(ctx: &Context, tool: &OfferedTool, wanted: &TaskWanted) -> Result<Mode, Failed> {
+    let misused = |message: &str| Err(Failed::Rpc(RpcError::new(METHOD_NOT_FOUND, message)));
+    match (ctx.encoder.revision, tool.published.task) {
+        (Revision::V2026_07_28, TaskSupport::Optional | TaskSupport::Required) if ctx.capabilities.tasks => {
+            Ok(Mode::Task(None))
+        }
+        (Revision::V2026_07_28, TaskSupport::Required) => Err(Failed::Rpc(RpcError::missing_tasks(
+            "this tool runs only as a task, and this request does not declare the tasks extension",
+        ))),
+        (Revision::V2025_11_25, support) if ctx.encoder.tasks => match (support, &wanted.task) {
+            (TaskSupport::Forbidden, Some(_)) => misused("this tool does not run as a task; call it without `task`"),
+            (TaskSupport::Required, None) => misused("this tool runs only as a task; call it with `task`"),
+            (_, Some(terms)) => Ok(Mode::Task(terms.ttl)),
+            (_, None) => Ok(Mode::AtOnce),
+        },
+        (_, TaskSupport::Required) => Err(Failed::Told(
+            "This tool runs only as a task, which this revision of the protocol does not have.".into(),
+        )),
+        _ => Ok(Mode::AtOnce),
+    }
+}
+
+/// A call that has passed all checks. Owns what it needs, so that it can go on by itself.
+struct Call {
+    catalog: Arc<Catalog>,
+    name: String,
+    arguments: Value,
+    text: Arc<String>,
+    prepared: Prepared,
+}
+
+impl Call {
+    async fn run(self, ctx: &Context) -> Result<Answered, RpcError> {
+        let Some((served, tool)) = self.catalog.tool(&self.name) else {
+            return Err(ctx.server.incident("a tool left its catalog"));
+        };
+        let request = Request { method: METHOD, name: &self.name, arguments: &self.arguments, served };
+        let operation =
+            |context| Operation::CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
+        match request.run(ctx, self.prepared, operation).await {
+            Ok(Outcome::Tool(outcome)) => told(ctx, served, tool, outcome).await,
+            Ok(_) => Err(ctx.server.incident("a tool call had another outcome")),
+            Err(failed) => Answered::failed(ctx, failed),
+        }
+    }
+}
+
+/// What the client is told of an outcome, once it is found to keep what the tool promises.
+async fn told(ctx: &Context, served: &Served, tool: &OfferedTool, outcome: ToolOutcome) -> Result<Answered, RpcError> {
+    if let (ToolOutcome::Text(text), None) = (&outcome, &tool.output) {
+        let json = heavy(text.len(), || ctx.encoder.text_result(text));
+        return Ok(Answered::Result { json, is_error: false });
+    }
+    let limit = served.config.limits.timeout;
+    let structured_bytes = match &outcome {
+        ToolOutcome::Structured(json) => json.len(),
+        ToolOutcome::Done(result) => result.structured.as_ref().map_or(0, String::len),
+        ToolOutcome::Text(_) | ToolOutcome::Ask(_) => 0,
+    };
+    // One large result of a plugin at a time, from here until it is written.
+    let _turn = if structured_bytes > LARGE {
+        match tokio::time::timeout(limit, Arc::clone(&served.results).acquire_owned()).await {
+            Ok(turn) => turn.ok(),
+            Err(_) => return Answered::failed(ctx, defect(served, "too many large results wait to be checked")),
+        }
+    } else {
+        None
+    };
+    let result = match outcome {
+        ToolOutcome::Text(text) => Ok(ToolResult { content: vec![mcp::Content::Text(text)], ..ToolResult::default() }),
+        ToolOutcome::Structured(json) => heavy(structured_bytes, || bridge::structured_result(&json)),
+        ToolOutcome::Done(result) => heavy(structured_bytes, || bridge::tool_result(result)),
+        ToolOutcome::Ask(_) => Err("it asked too often".to_owned()),
+    };
+    let result = match result {
+        Ok(result) => conforming(served, tool, result, structured_bytes).await,
+        Err(problem) => Err(problem),
+    };
+    match result {
+        Ok(result) => Ok(heavy(structured_bytes, || Answered::tool(ctx, result))),
+        Err(problem) => Answered::failed(ctx, defect(served, &problem)),
+    }
+}
+
+/// A tool with an output schema must answer by it.
+async fn conforming(
+    served: &Served,
+    tool: &OfferedTool,
+    mut result: ToolResult,
+    bytes: usize,
+) -> Result<ToolResult, String> {
+    if let Some(schema) = tool.output.as_ref().filter(|_| !result.is_error) {
+        let structured = result.structured.take().ok_or("its result lacks the structured content it promises")?;
+        let checked = schema.check_within(structured, bytes, served.config.limits.timeout, &served.checks).await;
+        result.structured =
+            Some(checked.map_err(|problem| format!("its result does not fit its own output schema: {problem}"))?);
+    }
+    Ok(result)
+}

@@ -1,0 +1,114 @@
+//! `subscriptions/listen`: the one method whose answer goes on for as long as the client listens.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use wharf_protocol::{
+    Id, Level, Object, Revision, RpcError,
+    message::notification_text,
+    meta::SUBSCRIPTION_ID,
+    params::{Listen, ListenFilter},
+};
+
+use crate::{client::{context::Context, notifier::{Feed, Listener}, notifier as hub}, plugins::catalog::Generations, tasks::Record};
+
+/// The most resources one subscription may name.
+const MAX_SUBSCRIBED: usize = 1024;
+
+/// One `subscriptions/listen`.
+struct Subscription {
+    id: Id,
+    revision: Revision,
+    owner: Arc<str>,
+    filter: ListenFilter,
+    told: Mutex<Option<Generations>>,
+}
+
+impl Listener for Subscription {
+    fn wants_tools(&self) -> bool {
+        self.filter.tools_list_changed == Some(true)
+    }
+    fn wants_prompts(&self) -> bool {
+        self.filter.prompts_list_changed == Some(true)
+    }
+    fn wants_resources(&self) -> bool {
+        self.filter.resources_list_changed == Some(true)
+    }
+    fn wants_resource(&self, uri: &str) -> bool {
+        self.filter.resource_subscriptions.iter().flatten().any(|subscribed| hub::covers(subscribed, uri))
+    }
+    fn wants_task(&self, task: &Record) -> bool {
+        task.owner == self.owner && self.filter.task_ids.iter().flatten().any(|id| *id == task.task.id)
+    }
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+    fn resources(&self) -> Vec<String> {
+        self.filter.resource_subscriptions.clone().unwrap_or_default()
+    }
+    fn tag(&self) -> Option<&Id> {
+        Some(&self.id)
+    }
+    fn wants_messages(&self, _: Level) -> bool {
+        false
+    }
+    fn told(&self) -> &Mutex<Option<Generations>> {
+        &self.told
+    }
+}
+
+/// Serves a subscription until the client leaves or wharf stops; then its result ends the stream.
+pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
+    let mut filter = params.notifications;
+    let owner = ctx.owner();
+    if let Some(ids) = filter.task_ids.take().filter(|_| ctx.encoder.tasks) {
+        if !ctx.capabilities.tasks {
+            return Err(RpcError::missing_tasks("`taskIds` needs the tasks extension"));
+        }
+        // Others it will not hear of.
+        filter.task_ids = Some(ids.into_iter().filter(|id| ctx.server.tasks.get(id, &owner).is_some()).collect());
+    }
+    if filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > MAX_SUBSCRIBED) {
+        return Err(RpcError::invalid_params(format!("a subscription names at most {MAX_SUBSCRIBED} resources")));
+    }
+    filter.resource_subscriptions.iter().flatten().try_for_each(|uri| crate::bridge::check_uri(uri))?;
+    // What changes from here on is told.
+    ctx.server.shelf.catalog().await;
+    let told = Mutex::new(Some(ctx.server.shelf.catalog.borrow().generations));
+    let feed = Feed::open(&ctx.server);
+    // Closed outlets end the feed.
+    ctx.outlet.send(acknowledgement(&ctx.id, &filter)).await.ok();
+    let subscription = Subscription { id: ctx.id.clone(), revision: ctx.encoder.revision, owner, filter, told };
+    tokio::select! {
+        () = feed.run(&subscription, &ctx.outlet) => {}
+        () = ctx.server.stop.cancelled() => {}
+    }
+    Ok(ctx.encoder.listen_ended(&ctx.id))
+}
+
+fn acknowledgement(id: &Id, filter: &ListenFilter) -> String {
+    let mut honoured = Object::new();
+    for (key, wanted) in [
+        ("toolsListChanged", filter.tools_list_changed),
+        ("promptsListChanged", filter.prompts_list_changed),
+        ("resourcesListChanged", filter.resources_list_changed),
+    ] {
+        if wanted == Some(true) {
+            honoured.insert(key.into(), true.into());
+        }
+    }
+    if let Some(uris) = &filter.resource_subscriptions {
+        honoured.insert("resourceSubscriptions".into(), json!(uris));
+    }
+    if let Some(ids) = &filter.task_ids {
+        honoured.insert("taskIds".into(), json!(ids));
+    }
+    let params = json!({ "notifications": honoured, "_meta": { SUBSCRIPTION_ID: id.to_value() } });
+    notification_text("notifications/subscriptions/acknowledged", Some(&params))
+}
+
+/// On a pipe, the end of a subscription by the server is also told as a cancellation, after its result.
+pub fn listen_cancelled(id: &Id) -> String {
+    let params: Value = json!({ "requestId": id.to_value(), "reason": "the server is stopping" });
+    notification_text("notifications/cancelled", Some(&params))
+}

@@ -1,0 +1,125 @@
+//! `tasks/get` and the other methods that name a task: those of 2025-11-25, and those of the extension.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wharf_protocol::{
+    RpcError,
+    meta::RELATED_TASK,
+    params::{List, TaskId, UpdateTask},
+    revision::Era,
+    task::{Detail, TaskStatus, related_task},
+};
+
+use crate::{bridge, client::{context::Context, session::PERSON}, tasks::{Record, Running}};
+
+/// The task, if the client may know of it at all.
+fn find(ctx: &Context, id: &str) -> Result<Record, RpcError> {
+    if ctx.encoder.revision.era() == Era::Modern && !ctx.capabilities.tasks {
+        return Err(RpcError::missing_tasks("this request does not declare the tasks extension"));
+    }
+    let unknown = || RpcError::invalid_params("unknown task, or expired");
+    ctx.server.tasks.get(id, &ctx.owner()).ok_or_else(unknown)
+}
+
+pub fn get(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
+    find(ctx, &params.task_id).map(|record| ctx.encoder.task(&record.task, record.detail()))
+}
+
+/// Extension only: answers to what the task asks.
+pub fn update(ctx: &Context, params: UpdateTask) -> Result<String, RpcError> {
+    let record = find(ctx, &params.task_id)?;
+    let Some(running) = ctx.server.tasks.under_way(&record.task.id) else { return Ok(ctx.encoder.empty()) };
+    let mut replies = Vec::new();
+    for (key, reply) in params.input_responses {
+        // What is not asked, or no longer, is ignored; what is asked and answered wrongly stays open.
+        let Some(question) = running.question(&key) else { continue };
+        bridge::answer(&question, &reply)
+            .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{key}`: {problem}")))?;
+        replies.push((key, Ok(reply)));
+    }
+    running.reply(replies);
+    Ok(ctx.encoder.empty())
+}
+
+pub fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
+    let record = find(ctx, &params.task_id)?;
+    let legacy = ctx.encoder.revision.era() == Era::Legacy;
+    if record.task.status.is_terminal() {
+        let message = format!("the task has ended already: {}", record.task.status.as_str());
+        return if legacy { Err(RpcError::invalid_params(message)) } else { Ok(ctx.encoder.empty()) };
+    }
+    let tasks = &ctx.server.tasks;
+    let running = tasks.under_way(&record.task.id);
+    tasks.end(&record.task.id, TaskStatus::Cancelled, Some("cancelled by the client"), None, None);
+    if let Some(running) = running {
+        running.cancelled.cancel();
+    }
+    if !legacy {
+        return Ok(ctx.encoder.empty());
+    }
+    find(ctx, &params.task_id).map(|record| ctx.encoder.task(&record.task, Detail::None))
+}
+
+/// 2025-11-25 only.
+pub fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
+    let after = match &params.cursor {
+        None => 0,
+        Some(cursor) => cursor.parse().map_err(|_| RpcError::invalid_params("unknown cursor"))?,
+    };
+    let page = ctx.server.shelf.catalog.borrow().page_items.max(1);
+    // One more than fits, to know whether there is another page.
+    let mut records = ctx.server.tasks.list(&ctx.owner(), after, page + 1);
+    let more = records.len() > page;
+    records.truncate(page);
+    let next = records.last().filter(|_| more).map(|record| record.number.to_string());
+    let tasks: Vec<_> = records.into_iter().map(|record| record.task).collect();
+    Ok(ctx.encoder.tasks(&tasks, next.as_deref()))
+}
+
+/// 2025-11-25 only: waits for the end of a task and answers as the call would have. What the task asks meanwhile is put to
+/// the client on the stream of this very request.
+pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
+    let id = &params.task_id;
+    loop {
+        let record = find(ctx, id)?;
+        // Before looking at the task, so that no change is missed.
+        let running = ctx.server.tasks.under_way(id);
+        let changes = running.as_ref().map(|running| running.watch());
+        let record = if running.is_some() { find(ctx, id)? } else { record };
+        if record.task.status.is_terminal() {
+            return match record.outcome {
+                Some(Ok(result)) => Ok(ctx.encoder.task_result(&result, id)),
+                Some(Err(error)) => Err(error),
+                None => Err(RpcError::invalid_params("the task was cancelled")),
+            };
+        }
+        let (Some(running), Some(mut changes)) = (running, changes) else {
+            return Err(RpcError::internal("the task is no longer under way"));
+        };
+        if !put_question(ctx, &running).await && changes.changed().await.is_err() {
+            return Err(RpcError::internal("the task is gone"));
+        }
+    }
+}
+
+/// Puts one open question to the client; false if there is none.
+async fn put_question(ctx: &Context, running: &Arc<Running>) -> bool {
+    let (Some(session), Some(claim)) = (&ctx.session, running.claim()) else { return false };
+    let (method, params) = ctx.encoder.question(&claim.question);
+    let mut params = params.unwrap_or_else(|| json!({}));
+    if let Some(params) = params.as_object_mut() {
+        let meta = params.entry("_meta").or_insert_with(|| Value::Object(wharf_protocol::Object::new()));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.insert(RELATED_TASK.into(), related_task(&running.id));
+        }
+    }
+    let asked = session.ask(&ctx.outlet, method, Some(params), PERSON);
+    let reply = tokio::select! {
+        reply = asked => reply,
+        // Nobody needs the answer any more.
+        () = running.cancelled.cancelled() => return true,
+    };
+    running.reply(vec![(claim.key.clone(), reply)]);
+    true
+}

@@ -1,0 +1,142 @@
+//! What the library has done elsewhere: loading a plugin's code and asking it what it offers, with all the waiting there is
+//! in that. Nothing here decides what is served.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Semaphore;
+use wharf_sandbox::{Call, Code, LoadError, Operation, Outcome, Plugin, PluginSpec, Silence};
+
+use super::{catalog::Served, loader::{Loader, Problem}};
+use crate::{access::scope::Scopes, base::{ledger::Ledger, text::escaped}, bridge::{self, Offer}, config::PluginConfig, schema::{budget::Lengths, budget}};
+
+/// Plugins that are asked for their lists at once: a share of the sandboxes, so that calls go on beside them.
+const ASKED_AT_ONCE: usize = 16;
+/// A list that takes longer is not waited for when wharf starts.
+const SLOW_LIST: Duration = Duration::from_secs(2);
+
+pub struct Bringer {
+    pub loader: Loader,
+    scopes: Arc<Scopes>,
+    ledger: Arc<Ledger>,
+    asking: Semaphore,
+}
+
+/// A plugin that is ready to be served.
+pub struct Fresh {
+    pub plugin: Plugin,
+    pub config: Arc<PluginConfig>,
+    pub offer: Arc<Offer>,
+}
+
+/// What came of it.
+pub enum Brought {
+    /// What is served is what there should be.
+    Same,
+    Fresh(Box<Fresh>),
+    /// `instead`: the version that serves, as the operator wants it now.
+    Failed {
+        problem: Problem,
+        instead: Option<Box<Fresh>>,
+    },
+}
+
+impl Bringer {
+    pub fn new(loader: Loader, scopes: Arc<Scopes>, ledger: Arc<Ledger>) -> Self {
+        Self { loader, scopes, ledger, asking: Semaphore::new(ASKED_AT_ONCE) }
+    }
+
+    /// Loads a plugin if its file or its config is not that of the one that serves. `slow` is called once if it takes long.
+    pub async fn bring(&self, current: Option<&Served>, config: &Arc<PluginConfig>, slow: impl Fn()) -> Brought {
+        let problem = match self.loader.code(config, &slow).await {
+            Ok(code) => {
+                let same =
+                    |served: &&Served| served.plugin.code().digest() == code.digest() && served.listed_for == *config;
+                if current.filter(same).is_some() {
+                    return Brought::Same;
+                }
+                match self.ask(code, config, &slow).await {
+                    Ok(fresh) => return Brought::Fresh(Box::new(fresh)),
+                    Err(problem) => problem,
+                }
+            }
+            Err(problem) => problem,
+        };
+        let instead = match current.filter(|served| served.listed_for != *config) {
+            Some(served) => self.follow(served, config).await,
+            None => None,
+        };
+        Brought::Failed { problem, instead: instead.map(Box::new) }
+    }
+
+    /// Asks a plugin that serves for its lists once more.
+    pub async fn ask_again(&self, served: &Served, slow: impl Fn()) -> Brought {
+        match self.ask(served.plugin.code().clone(), &served.config, slow).await {
+            // The same plugin, so that what it has running counts.
+            Ok(fresh) => Brought::Fresh(Box::new(Fresh { plugin: served.plugin.clone(), ..fresh })),
+            Err(problem) => Brought::Failed { problem, instead: None },
+        }
+    }
+
+    /// A plugin whose new version fails keeps serving the old one, but as the operator wants it now.
+    async fn follow(&self, served: &Served, config: &Arc<PluginConfig>) -> Option<Fresh> {
+        let code = served.plugin.code().clone();
+        if config.sha256.as_ref().is_some_and(|expected| expected != code.digest()) {
+            return None;
+        }
+        let listing = Arc::clone(&served.offer.listing);
+        let offer = self.check(config, listing).await.ok()?;
+        Some(Fresh { plugin: Plugin::new(code, spec(config)), config: Arc::clone(config), offer })
+    }
+
+    /// Has the plugin say what it offers, and checks it.
+    async fn ask(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
+        let plugin = Plugin::new(code, spec(config));
+        // Never closed.
+        let turn = self.asking.acquire().await;
+        let scope = self.scopes.for_listing(config);
+        let call = Call { operation: Operation::List, scope, events: Arc::new(Silence), timeout: None, client: None };
+        let report = {
+            let mut asked = std::pin::pin!(plugin.call(call));
+            match tokio::time::timeout(SLOW_LIST, &mut asked).await {
+                Ok(report) => report,
+                Err(_) => {
+                    slow();
+                    asked.await
+                }
+            }
+        };
+        drop(turn);
+        let listing = match report.result {
+            Ok(Outcome::Listing(listing)) => listing,
+            Ok(_) => return Err(Problem { stage: "list", text: "it answered something else".into() }),
+            Err(error) => {
+                let printed = if report.printed.is_empty() {
+                    String::new()
+                } else {
+                    format!("; it printed: {}", config.settings.redacted(&report.printed))
+                };
+                let error = escaped(&config.settings.redacted(&error.to_string()));
+                return Err(Problem { stage: "list", text: format!("{}{printed}", LoadError::List(error)) });
+            }
+        };
+        let offer = self.check(config, Arc::new(listing)).await?;
+        Ok(Fresh { plugin, config: Arc::clone(config), offer })
+    }
+
+    /// Checks a listing where it can do no harm: on a thread with a known stack, charged to the plugin's account.
+    async fn check(
+        &self,
+        config: &Arc<PluginConfig>,
+        listing: Arc<wharf_sandbox::Listing>,
+    ) -> Result<Arc<Offer>, Problem> {
+        let (account, config) = (self.ledger.plugin(), Arc::clone(config));
+        let checked =
+            budget::run(budget::LIST_LIMIT, Lengths::ANY, move || bridge::offer(&config, listing, &account)).await;
+        let offer = checked.map_err(|exhausted| exhausted.to_string()).and_then(|offer| offer);
+        offer.map(Arc::new).map_err(|text| Problem { stage: "list", text })
+    }
+}
+
+fn spec(config: &PluginConfig) -> PluginSpec {
+    PluginSpec { id: config.id.clone(), limits: config.limits.clone(), config: config.settings.json() }
+}

@@ -1,0 +1,336 @@
+//! Everything that is served, at one moment. Immutable: a change makes a new catalog.
+//!
+//! Order is deterministic: plugins by precedence (configured before dropped in, then file order, then id), entries as
+//! their plugin lists them. Each kind has a generation that grows when its list changes; whoever tells clients about
+//! changes compares generations, so a burst of changes is told once.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Bound,
+    sync::{Arc, OnceLock},
+};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::{Revision, RpcError, encode::Encoder};
+use wharf_sandbox::Plugin;
+
+use crate::{bridge::{MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, template::Template}, config::PluginConfig};
+
+/// A plugin as it is served: its code, what the operator says of it, what it offers.
+#[derive(Clone)]
+pub struct Served {
+    pub plugin: Plugin,
+    pub config: Arc<PluginConfig>,
+    /// What the offer was made for: of what was narrowed since, the offer shows nothing yet.
+    pub listed_for: Arc<PluginConfig>,
+    pub offer: Arc<Offer>,
+    /// Held while something is checked against a schema of the plugin for long.
+    pub checks: Arc<Semaphore>,
+    /// Held while a large result of the plugin is worked on.
+    pub results: Arc<Semaphore>,
+    /// Held by each of its calls that runs in the background.
+    pub tasks: Arc<Semaphore>,
+    /// Cancelled when access is taken away: the plugin is removed, or a grant narrowed. Not when it is replaced.
+    pub revoked: CancellationToken,
+}
+
+/// How often each list has changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Generations {
+    pub tools: u64,
+    pub resources: u64,
+    pub prompts: u64,
+}
+
+/// The lists a client can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl List {
+    const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
+/// A place in the catalog: which plugin, which of its entries.
+type Place = (usize, usize);
+
+#[derive(Default)]
+pub struct Catalog {
+    served: Vec<Served>,
+    tools: HashMap<String, Place>,
+    prompts: HashMap<String, Place>,
+    resources: HashMap<String, Place>,
+    templates: Templates,
+    pub generations: Generations,
+    pub page_items: usize,
+    /// Per revision and list: the results of its pages, made when first asked for.
+    pages: [[OnceLock<Vec<Arc<str>>>; List::ALL.len()]; Revision::ALL.len()],
+}
+
+/// A plugin that cannot be served beside the others.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Clash {
+    pub loser: String,
+    pub problem: String,
+}
+
+impl Catalog {
+    /// Puts plugins side by side, in order of precedence. Fails for the first one whose names another already has.
+    pub fn build(served: Vec<Served>, generations: Generations, page_items: usize) -> Result<Self, Clash> {
+        let mut catalog = Self { generations, page_items, ..Self::default() };
+        let mut templates: HashMap<String, usize> = HashMap::new();
+        for (at, one) in served.iter().enumerate() {
+            let clash = |kind: &str, name: &str, with: usize| Clash {
+                loser: one.config.id.clone(),
+                problem: format!(
+                    "its {kind} `{name}` is already taken by the plugin `{}`; give one of them another `prefix`, or leave the \
+                     entry out with `tools` or `prompts`",
+                    served.get(with).map_or("", |other| other.config.id.as_str()),
+                ),
+            };
+            for (entry, tool) in one.offer.tools.iter().enumerate() {
+                // The operator may have taken it out since it was listed.
+                if !one.config.allows_tool(&tool.own_name) {
+                    continue;
+                }
+                if let Some((with, _)) = catalog.tools.insert(tool.published.name.clone(), (at, entry)) {
+                    return Err(clash("tool", &tool.published.name, with));
+                }
+            }
+            for (entry, prompt) in one.offer.prompts.iter().enumerate() {
+                if !one.config.allows_prompt(&prompt.own_name) {
+                    continue;
+                }
+                if let Some((with, _)) = catalog.prompts.insert(prompt.published.name.clone(), (at, entry)) {
+                    return Err(clash("prompt", &prompt.published.name, with));
+                }
+            }
+            for (entry, resource) in one.offer.resources.iter().enumerate() {
+                if let Some((with, _)) = catalog.resources.insert(resource.uri.clone(), (at, entry)) {
+                    return Err(clash("resource", &resource.uri, with));
+                }
+                // What an earlier plugin's template covers is that plugin's, however exactly a later one names it.
+                if let Some((with, _)) = catalog.templates.find(&served, &resource.uri).filter(|(with, _)| *with < at) {
+                    return Err(clash("resource", &resource.uri, with));
+                }
+            }
+            for (entry, template) in one.offer.templates.iter().enumerate() {
+                catalog.templates.add(&template.template, (at, entry));
+                if let Some(with) = templates.insert(template.published.uri_template.clone(), at) {
+                    return Err(clash("template", &template.published.uri_template, with));
+                }
+            }
+        }
+        catalog.served = served;
+        Ok(catalog)
+    }
+
+    pub fn served(&self) -> &[Served] {
+        &self.served
+    }
+
+    pub fn tool(&self, name: &str) -> Option<(&Served, &OfferedTool)> {
+        let (plugin, entry) = *self.tools.get(name)?;
+        let served = self.served.get(plugin)?;
+        Some((served, served.offer.tools.get(entry)?))
+    }
+
+    pub fn prompt(&self, name: &str) -> Option<(&Served, &OfferedPrompt)> {
+        let (plugin, entry) = *self.prompts.get(name)?;
+        let served = self.served.get(plugin)?;
+        Some((served, served.offer.prompts.get(entry)?))
+    }
+
+    /// Who serves a URI: the plugin that lists it, else the first plugin, in order of precedence, with a template that matches;
+    /// of its templates, the one with the longest literal prefix. Also gives the MIME type that was listed.
+    pub fn resource(&self, uri: &str) -> Option<(&Served, Option<&str>)> {
+        if let Some((plugin, entry)) = self.resources.get(uri) {
+            let served = self.served.get(*plugin)?;
+            return Some((served, served.offer.resources.get(*entry)?.mime_type.as_deref()));
+        }
+        let (plugin, entry) = self.templates.find(&self.served, uri)?;
+        let served = self.served.get(plugin)?;
+        Some((served, served.offer.templates.get(entry)?.published.mime_type.as_deref()))
+    }
+
+    /// Who offers a template, by its text.
+    pub fn template(&self, text: &str) -> Option<&Served> {
+        self.served.iter().find(|served| served.offer.templates.iter().any(|one| one.published.uri_template == text))
+    }
+
+    /// Whether a URI is the plugin's to announce changes of.
+    pub fn owns(&self, plugin: &str, uri: &str) -> bool {
+        self.resource(uri).is_some_and(|(served, _)| served.config.id == plugin)
+    }
+
+    /// The result of a list request.
+    pub fn page(&self, list: List, cursor: Option<&str>, encoder: &Encoder) -> Result<Arc<str>, RpcError> {
+        let number = match cursor {
+            None => 0,
+            Some(cursor) => page_number(list, cursor).ok_or_else(|| RpcError::invalid_params("unknown cursor"))?,
+        };
+        let by_list = self.pages.get(encoder.revision as usize).and_then(|lists| lists.get(list as usize));
+        let pages = match by_list {
+            Some(cell) => cell.get_or_init(|| self.encode(list, encoder)),
+            None => return Err(RpcError::internal("no such list")),
+        };
+        // The list may have shrunk since the cursor was given.
+        match pages.get(number) {
+            Some(page) => Ok(Arc::clone(page)),
+            None => Ok(encoder.page(list.key(), Vec::new(), None).into()),
+        }
+    }
+
+    fn encode(&self, list: List, encoder: &Encoder) -> Vec<Arc<str>> {
+        let offers = self.served.iter().map(|served| &served.offer);
+        let entries: Vec<Value> = match list {
+            List::Tools => self
+                .served
+                .iter()
+                .flat_map(|served| served.offer.tools.iter().filter(|one| served.config.allows_tool(&one.own_name)))
+                .map(|one| encoder.tool(&one.published))
+                .collect(),
+            List::Resources => offers.flat_map(|offer| &offer.resources).map(|one| encoder.resource(one)).collect(),
+            List::Templates => {
+                offers.flat_map(|offer| &offer.templates).map(|one| encoder.template(&one.published)).collect()
+            }
+            List::Prompts => self
+                .served
+                .iter()
+                .flat_map(|served| served.offer.prompts.iter().filter(|one| served.config.allows_prompt(&one.own_name)))
+                .map(|one| encoder.prompt(&one.published))
+                .collect(),
+        };
+        if entries.is_empty() {
+            return vec![encoder.page(list.key(), entries, None).into()];
+        }
+        let size = self.page_items.max(1);
+        let count = entries.len().div_ceil(size);
+        let mut pages = Vec::with_capacity(count);
+        let mut entries = entries.into_iter();
+        for number in 0..count {
+            let next = (number + 1 < count).then(|| cursor(list, number + 1));
+            pages.push(encoder.page(list.key(), entries.by_ref().take(size).collect(), next.as_deref()).into());
+        }
+        pages
+    }
+}
+
+/// Templates by what they begin with, so that a URI is tried only against those that could match.
+#[derive(Default)]
+struct Templates(BTreeMap<String, Vec<Place>>);
+
+impl Templates {
+    fn add(&mut self, template: &Template, place: Place) {
+        self.0.entry(template.prefix.clone()).or_default().push(place);
+    }
+
+    fn find(&self, served: &[Served], uri: &str) -> Option<Place> {
+        if uri.len() > MAX_URI_BYTES {
+            return None;
+        }
+        let mut best: Option<(Place, usize)> = None;
+        for (prefix, places) in self.beginnings(uri) {
+            for place in places {
+                let (plugin, entry) = *place;
+                let better =
+                    best.is_none_or(|((other, _), length)| plugin < other || (plugin == other && prefix > length));
+                let template = served.get(plugin).and_then(|served| served.offer.templates.get(entry));
+                if better && template.is_some_and(|one| one.template.matches(uri)) {
+                    best = Some((*place, prefix));
+                }
+            }
+        }
+        best.map(|(place, _)| place)
+    }
+
+    /// The templates whose literal beginning the URI has, and how long that is; the longest first.
+    fn beginnings<'a>(&'a self, uri: &'a str) -> impl Iterator<Item = (usize, &'a Vec<Place>)> {
+        let mut end = uri;
+        std::iter::from_fn(move || {
+            loop {
+                // The largest key that is not behind what is left: itself a beginning, or it shows how much to drop.
+                let (key, places) = self.0.range::<str, _>((Bound::Unbounded, Bound::Included(end))).next_back()?;
+                let common = common_prefix(key, end);
+                if common == key.len() {
+                    end = shorter(key)?;
+                    return Some((key.len(), places));
+                }
+                end = end.get(..common)?;
+            }
+        })
+    }
+}
+
+fn common_prefix(one: &str, other: &str) -> usize {
+    let bytes = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+    one.floor_char_boundary(bytes)
+}
+
+/// A text without its last character; none if there is none.
+fn shorter(text: &str) -> Option<&str> {
+    text.char_indices().next_back().and_then(|(at, _)| text.get(..at))
+}
+
+/// A cursor names a list and a page, and nothing else: it needs no memory and is harmless to change.
+fn cursor(list: List, page: usize) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{}:{page}", list.key()))
+}
+
+fn page_number(list: List, cursor: &str) -> Option<usize> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+    let (key, page) = text.split_once(':')?;
+    (key == list.key()).then(|| page.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_templates_that_could_match_are_tried() {
+        let mut templates = Templates::default();
+        for (at, text) in
+            ["a://{x}", "a://b/{x}", "a://b/c/{x}", "a://bc/{x}", "b://{x}", "a://bü/{x}"].iter().enumerate()
+        {
+            templates.add(&Template::compile(text).unwrap(), (at, 0));
+        }
+        let tried = |uri: &str| -> Vec<usize> {
+            templates.beginnings(uri).flat_map(|(_, places)| places.iter().map(|(at, _)| *at)).collect()
+        };
+        assert_eq!(tried("a://b/c/d"), [2, 1, 0]);
+        assert_eq!(tried("a://b/d"), [1, 0]);
+        assert_eq!(tried("a://bd"), [0]);
+        assert_eq!(tried("a://bü/x"), [5, 0]);
+        assert_eq!(tried("a://bö/x"), [0]);
+        assert_eq!(tried("b://"), [4]);
+        assert_eq!(tried("a:"), [0; 0]);
+        assert_eq!(tried(""), [0; 0]);
+    }
+
+    #[test]
+    fn cursors_belong_to_their_list() {
+        let one = cursor(List::Tools, 3);
+        assert_eq!(page_number(List::Tools, &one), Some(3));
+        assert_eq!(page_number(List::Prompts, &one), None);
+        for bad in ["", "x", "dG9vbHM", "dG9vbHM6LTE"] {
+            assert_eq!(page_number(List::Tools, bad), None, "{bad}");
+        }
+    }
+}

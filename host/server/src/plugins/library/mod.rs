@@ -1,0 +1,547 @@
+//! The set of plugins: loads, replaces and removes them, and publishes a new catalog when something changed.
+//!
+//! One task decides, one change at a time, and never waits for a plugin: what has code compiled or a guest run goes on in a task
+//! of its own (`bring`), several at a time, and is heard of when it is done. So what the operator takes away is taken away
+//! when the config is read, whatever plugins are doing. What fails to load changes nothing: the last good version keeps
+//! serving. Calls under way hold what they started with, so a replacement never disturbs them.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    path::Path,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, Semaphore, mpsc, watch},
+    task::{AbortHandle, JoinSet},
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+use wharf_sandbox::{Sandbox, model::Kind};
+
+use super::{announced::{Announcements, Kinds}, bring::{Bringer, Brought, Fresh}, catalog::{Catalog, Generations, Served}, loader::{Loader, Problem}, published::{Change, FIRST_LOAD, Shelf, Status}};
+use crate::{access::scope::Scopes, base::{ledger::Ledger, paths::Stamp, text::escaped}, bridge::Offer, config::{Config, PluginConfig}};
+
+mod wanted;
+
+/// How often a plugin may have its lists asked for again.
+const ANNOUNCEMENT_GAP: Duration = Duration::from_millis(250);
+/// How long a plugin whose list fails is put aside: the first time, and at the most. Each failure doubles it.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+/// How long a change waits for others that belong to it, such as the new name of a file that was renamed.
+const SETTLED: Duration = Duration::from_millis(200);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
+
+pub struct Library {
+    bringer: Arc<Bringer>,
+    scopes: Arc<Scopes>,
+    config: Arc<Config>,
+    served: BTreeMap<String, Served>,
+    generations: Generations,
+    /// Something is served, or not served, that the last catalog does not show.
+    unpublished: bool,
+    /// When that is shown at the latest.
+    settled_by: Instant,
+    under_way: HashMap<String, UnderWay>,
+    tasks: JoinSet<(String, u64, Brought)>,
+    /// What tasks have brought that is not taken in yet.
+    arrived: Vec<Arrived>,
+    last_attempt: u64,
+    announced: HashMap<String, Announced>,
+    announcements: Announcements,
+    catalog: watch::Sender<Arc<Catalog>>,
+    ready: watch::Sender<bool>,
+    first: Arc<OnceLock<Generations>>,
+    changes: mpsc::Receiver<Change>,
+    status: Arc<Mutex<BTreeMap<String, Status>>>,
+    failures: tokio::sync::broadcast::Sender<Arc<str>>,
+    /// When the first load is over for those who wait, whatever is still under way.
+    patience: Instant,
+    /// Told when something under way turns out to take long.
+    slow: Arc<Notify>,
+}
+
+/// A plugin that is being loaded or asked.
+struct UnderWay {
+    attempt: u64,
+    /// What it is loaded for; the same again changes nothing.
+    config: Arc<PluginConfig>,
+    stamp: Option<Stamp>,
+    /// The lists that were announced, if it is only asked again.
+    kinds: Option<Kinds>,
+    /// Set when it takes so long that the first load does not wait for it.
+    slow: Arc<std::sync::atomic::AtomicBool>,
+    abort: AbortHandle,
+}
+
+/// What a task has brought for a plugin; `kinds`: the lists that were announced, if it was only asked again.
+struct Arrived {
+    id: String,
+    brought: Brought,
+    kinds: Option<Kinds>,
+}
+
+/// A plugin's announcements: what it announced that nobody has asked for yet, and when it may be asked.
+struct Announced {
+    kinds: Kinds,
+    next: Instant,
+    failures: u32,
+}
+
+impl Library {
+    pub fn new(
+        sandbox: Arc<Sandbox>,
+        ledger: Arc<Ledger>,
+        scopes: Arc<Scopes>,
+        config: Arc<Config>,
+        progress: fn(&str),
+    ) -> (Self, Shelf) {
+        let (catalog, catalog_seen) = watch::channel(Arc::default());
+        let (ready, ready_seen) = watch::channel(false);
+        let (changes_sender, changes) = mpsc::channel(16);
+        let (failures, _) = tokio::sync::broadcast::channel(64);
+        let (status, first): (Arc<_>, Arc<OnceLock<Generations>>) = Default::default();
+        let announcements = Announcements::default();
+        let shelf = Shelf {
+            catalog: catalog_seen,
+            ready: ready_seen,
+            first: Arc::clone(&first),
+            changes: changes_sender,
+            announcements: announcements.clone(),
+            status: Arc::clone(&status),
+            failures: failures.clone(),
+        };
+        let library = Self {
+            bringer: Arc::new(Bringer::new(Loader::new(sandbox, progress), Arc::clone(&scopes), ledger)),
+            scopes,
+            config,
+            served: BTreeMap::new(),
+            generations: Generations::default(),
+            unpublished: false,
+            settled_by: Instant::now(),
+            under_way: HashMap::new(),
+            tasks: JoinSet::new(),
+            arrived: Vec::new(),
+            last_attempt: 0,
+            announced: HashMap::new(),
+            announcements,
+            catalog,
+            ready,
+            first,
+            changes,
+            status,
+            failures,
+            patience: Instant::now() + FIRST_LOAD,
+            slow: Arc::default(),
+        };
+        (library, shelf)
+    }
+
+    /// Loads everything, then follows changes until all senders are gone or `stop` is cancelled.
+    pub async fn run(mut self, stop: CancellationToken) {
+        self.begin();
+        loop {
+            let due =
+                self.announced.iter().filter(|(id, one)| !one.kinds.is_empty() && !self.under_way.contains_key(*id));
+            let due = due.map(|(_, one)| one.next).min();
+            let waiting_for_first = !*self.ready.borrow();
+            tokio::select! {
+                biased;
+                // What was asked for before the end of the input waits for the first load; after that nothing does.
+                () = stop.cancelled(), if !waiting_for_first => return,
+                change = self.changes.recv() => match change {
+                    None => return,
+                    Some(Change::Files) => self.begin(),
+                    Some(Change::Config(config)) => self.reconfigure(config),
+                },
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => self.done(done),
+                () = self.announcements.notified() => self.take_announcements(),
+                () = sleep_until(due.unwrap_or(self.patience)), if due.is_some() => self.ask_again(),
+                () = self.slow.notified(), if waiting_for_first => {}
+                () = sleep_until(self.patience), if waiting_for_first => {}
+                () = sleep_until(self.settled_by), if self.unpublished || !self.arrived.is_empty() => {}
+            }
+            self.settle();
+        }
+    }
+
+    /// Loads everything once and waits for all of it.
+    pub async fn load(&mut self) {
+        self.begin();
+        while let Some(done) = self.tasks.join_next().await {
+            self.done(done);
+        }
+        self.settle();
+    }
+
+    /// Publishes what has changed. Of the first load, all at once, so that nobody sees a part of it: once there is nothing to
+    /// wait for but what takes long.
+    fn settle(&mut self) {
+        use std::sync::atomic::Ordering;
+        let waits = self.under_way.values().any(|one| one.kinds.is_none() && !one.slow.load(Ordering::Relaxed));
+        let first = !*self.ready.borrow();
+        let until = if first { self.patience } else { self.settled_by };
+        let news = self.unpublished || !self.arrived.is_empty();
+        if (first || news) && waits && Instant::now() < until {
+            return;
+        }
+        self.take_in();
+        if self.unpublished || first {
+            self.publish(self.generations);
+        }
+        if first {
+            self.ready.send_replace(true);
+        }
+    }
+
+    /// The operator's file was read anew: takes away first, then brings.
+    fn reconfigure(&mut self, config: Arc<Config>) {
+        let roots_changed = self.config.roots != config.roots;
+        self.config = config;
+        let wanted = self.wanted();
+        self.remove_unwanted(&wanted);
+        for config in &wanted {
+            self.narrow(config);
+        }
+        if roots_changed {
+            self.revoke_roots();
+        }
+        // What is taken away is gone at once; lists are told to have changed when all of the change is there.
+        if self.unpublished {
+            let told = self.catalog.borrow().generations;
+            self.publish(told);
+            self.change();
+        }
+        self.bring_all(wanted);
+    }
+
+    /// Begins to bring what is served in line with the config and the files.
+    fn begin(&mut self) {
+        let wanted = self.wanted();
+        self.remove_unwanted(&wanted);
+        self.bring_all(wanted);
+    }
+
+    fn bring_all(&mut self, wanted: Vec<Arc<PluginConfig>>) {
+        for config in wanted {
+            let stamp = Stamp::of(&config.path).ok();
+            let same = self.under_way.get(&config.id).is_some_and(|one| {
+                one.kinds.is_none() && one.config == config && one.stamp == stamp && stamp.is_some()
+            });
+            if !same {
+                self.start(config, stamp, None);
+            }
+        }
+    }
+
+    /// Starts a task for a plugin, in place of one that is under way.
+    fn start(&mut self, config: Arc<PluginConfig>, stamp: Option<Stamp>, kinds: Option<Kinds>) {
+        self.last_attempt += 1;
+        let (attempt, id) = (self.last_attempt, config.id.clone());
+        let current = self.served.get(&id).cloned();
+        let slow: Arc<std::sync::atomic::AtomicBool> = Arc::default();
+        let tell = {
+            let (slow, told) = (Arc::clone(&slow), Arc::clone(&self.slow));
+            move || {
+                slow.store(true, std::sync::atomic::Ordering::Relaxed);
+                told.notify_one();
+            }
+        };
+        let (bringer, for_config, for_id) = (Arc::clone(&self.bringer), Arc::clone(&config), id.clone());
+        let again = kinds.is_some();
+        let abort = self.tasks.spawn(async move {
+            let brought = match current {
+                Some(current) if again => bringer.ask_again(&current, tell).await,
+                current => bringer.bring(current.as_ref(), &for_config, tell).await,
+            };
+            (for_id, attempt, brought)
+        });
+        let before = self.under_way.insert(id.clone(), UnderWay { attempt, config, stamp, kinds, slow, abort });
+        let before = before.inspect(|before| before.abort.abort()).map(|before| before.kinds);
+        let arrived = self.arrived.iter().position(|one| one.id == id).map(|at| self.arrived.swap_remove(at).kinds);
+        // What was asked for is still to be asked for.
+        for kinds in before.into_iter().chain(arrived).flatten() {
+            if let Some(announced) = self.announced.get_mut(&id) {
+                announced.kinds.add(kinds);
+            }
+        }
+    }
+
+    /// Takes in what a task has brought, unless another one has taken its place.
+    fn done(&mut self, done: Result<(String, u64, Brought), tokio::task::JoinError>) {
+        let (id, attempt, brought) = match done {
+            Ok(done) => done,
+            // Aborted, because another took its place.
+            Err(error) if error.is_cancelled() => return,
+            Err(error) => {
+                let id = self.under_way.iter().find(|(_, one)| one.abort.id() == error.id());
+                let Some(id) = id.map(|(id, _)| id.clone()) else { return };
+                self.under_way.remove(&id);
+                return self.report(&id, "load", &format!("a defect of wharf: {error}"), self.served.contains_key(&id));
+            }
+        };
+        // What had just ended when it was replaced is heard of all the same, and counts for nothing.
+        if self.under_way.get(&id).is_none_or(|one| one.attempt != attempt) {
+            return;
+        }
+        let Some(under_way) = self.under_way.remove(&id) else { return };
+        self.expect();
+        self.arrived.push(Arrived { id, brought, kinds: under_way.kinds });
+    }
+
+    /// Takes in what has arrived, in order of precedence: who comes first has the names, whoever was faster.
+    fn take_in(&mut self) {
+        let mut arrived = std::mem::take(&mut self.arrived);
+        arrived.sort_by_key(|one| self.precedence(&one.id));
+        for Arrived { id, brought, kinds } in arrived {
+            self.take_in_one(id, brought, kinds);
+        }
+    }
+
+    fn take_in_one(&mut self, id: String, brought: Brought, kinds: Option<Kinds>) {
+        match (brought, kinds) {
+            (Brought::Same, _) => {
+                self.set_status(&id, Some(Status::Serving));
+            }
+            (Brought::Fresh(fresh), kinds) => {
+                let before = self.generations;
+                self.serve(*fresh);
+                if let Some(kinds) = kinds {
+                    // What was announced counts as changed even if the list is the same.
+                    for (kind, generation, before) in [
+                        (Kind::Tools, &mut self.generations.tools, before.tools),
+                        (Kind::Resources, &mut self.generations.resources, before.resources),
+                        (Kind::Prompts, &mut self.generations.prompts, before.prompts),
+                    ] {
+                        if kinds.has(kind) {
+                            *generation = (*generation).max(before + 1);
+                        }
+                    }
+                    self.change();
+                }
+                if let Some(announced) = self.announced.get_mut(&id) {
+                    announced.failures = 0;
+                }
+            }
+            (Brought::Failed { problem, instead }, kinds) => {
+                if let Some(instead) = instead {
+                    self.serve(*instead);
+                }
+                self.report(&id, problem.stage, &problem.text, self.served.contains_key(&id));
+                if let (Some(_), Some(announced)) = (kinds, self.announced.get_mut(&id)) {
+                    let wait = FIRST_BACKOFF.saturating_mul(1 << announced.failures.min(16)).min(LONGEST_BACKOFF);
+                    announced.failures += 1;
+                    announced.next = Instant::now() + wait;
+                }
+            }
+        }
+    }
+
+    /// Notes what plugins have announced.
+    fn take_announcements(&mut self) {
+        for (id, kinds) in self.announcements.take() {
+            if self.served.contains_key(&id) {
+                let new = || Announced { kinds: Kinds::default(), next: Instant::now(), failures: 0 };
+                self.announced.entry(id).or_insert_with(new).kinds.add(kinds);
+            }
+        }
+        self.ask_again();
+    }
+
+    /// Asks plugins again that announced a change, each at most once per gap and one time after the other.
+    fn ask_again(&mut self) {
+        let now = Instant::now();
+        let due = self
+            .announced
+            .iter_mut()
+            .filter(|(id, one)| !one.kinds.is_empty() && one.next <= now && !self.under_way.contains_key(*id));
+        let due: Vec<(String, Kinds)> = due
+            .map(|(id, one)| {
+                one.next = now + ANNOUNCEMENT_GAP;
+                (id.clone(), std::mem::take(&mut one.kinds))
+            })
+            .collect();
+        for (id, kinds) in due {
+            if let Some(config) = self.served.get(&id).map(|served| Arc::clone(&served.config)) {
+                self.start(config, None, Some(kinds));
+            }
+        }
+    }
+
+    fn remove_unwanted(&mut self, wanted: &[Arc<PluginConfig>]) {
+        let ids: HashSet<&str> = wanted.iter().map(|plugin| plugin.id.as_str()).collect();
+        let paths: HashSet<&Path> = wanted.iter().map(|plugin| plugin.path.as_path()).collect();
+        self.under_way.retain(|id, one| {
+            let keep = ids.contains(id.as_str());
+            if !keep {
+                one.abort.abort();
+            }
+            keep
+        });
+        let gone: Vec<String> = self.served.keys().filter(|id| !ids.contains(id.as_str())).cloned().collect();
+        for id in &gone {
+            if let Some(served) = self.take_out(id) {
+                served.revoked.cancel();
+                tracing::info!(plugin = id, "removed");
+            }
+        }
+        self.announced.retain(|id, _| ids.contains(id.as_str()));
+        self.arrived.retain(|one| ids.contains(one.id.as_str()));
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        // Reported under a path or a key of the config, rather than under the id of a plugin.
+        let other = |id: &str| id == "plugin_dir" || (id.contains('/') && Path::new(id).exists());
+        status.retain(|id, _| other(id) || ids.contains(id.as_str()));
+        drop(status);
+        self.bringer.loader.forget_all_but(|path| paths.contains(path));
+    }
+
+    /// Takes a loaded plugin in, unless a name of its own is taken. A plugin of lesser precedence that has such a name makes room.
+    fn serve(&mut self, fresh: Fresh) {
+        let Fresh { plugin, config, offer } = fresh;
+        let id = config.id.clone();
+        let previous = self.served.get(&id).cloned();
+        let served = Served {
+            plugin,
+            config: Arc::clone(&config),
+            listed_for: Arc::clone(&config),
+            offer,
+            checks: Arc::new(Semaphore::new(1)),
+            results: Arc::new(Semaphore::new(1)),
+            tasks: Arc::new(Semaphore::new((config.limits.concurrency / 2).max(1))),
+            // What was narrowed was revoked when the config was read.
+            revoked: previous.as_ref().map_or_else(CancellationToken::new, |old| old.revoked.clone()),
+        };
+        self.served.insert(id.clone(), served);
+        while let Err(clash) = Catalog::build(self.in_order(), self.generations, self.config.page_items) {
+            let problem = Problem { stage: "names", text: clash.problem };
+            if clash.loser == id {
+                match previous {
+                    Some(previous) => self.served.insert(id.clone(), previous),
+                    None => self.served.remove(&id),
+                };
+                self.report(&id, problem.stage, &problem.text, self.served.contains_key(&id));
+                return;
+            }
+            if self.take_out(&clash.loser).is_some() {
+                self.report(&clash.loser, problem.stage, &problem.text, false);
+            }
+        }
+        let now = self.served.get(&id).map(|served| Arc::clone(&served.offer));
+        self.count_changes(previous.as_ref().map(|old| &*old.offer), now.as_deref());
+        self.change();
+        self.set_status(&id, Some(Status::Serving));
+        tracing::info!(plugin = id, "serving");
+    }
+
+    fn take_out(&mut self, id: &str) -> Option<Served> {
+        let gone = self.served.remove(id)?;
+        self.count_changes(Some(&gone.offer), None);
+        self.change();
+        Some(gone)
+    }
+
+    /// Takes away at once what is no longer granted, before anything is loaded: what runs with it ends.
+    fn narrow(&mut self, config: &Arc<PluginConfig>) {
+        let Some(served) = self.served.get_mut(&config.id) else { return };
+        if config.sha256.as_ref().is_some_and(|expected| expected != served.plugin.code().digest()) {
+            served.revoked.cancel();
+            self.take_out(&config.id);
+            return;
+        }
+        let fewer = served.config.tools != config.tools || served.config.prompts != config.prompts;
+        let narrowed = config.grants.take_away_from(&served.config.grants);
+        if !narrowed && !fewer {
+            return;
+        }
+        if narrowed {
+            served.revoked.cancel();
+            served.revoked = CancellationToken::new();
+        }
+        // The rest follows when it is loaded.
+        let (grants, tools, prompts) = (config.grants.clone(), config.tools.clone(), config.prompts.clone());
+        served.config = Arc::new(PluginConfig { grants, tools, prompts, ..(*served.config).clone() });
+        self.change();
+    }
+
+    /// Stops what works in clients' roots, since the operator has changed where those may lie.
+    fn revoke_roots(&mut self) {
+        for served in self.served.values_mut().filter(|served| served.config.grants.roots.is_some()) {
+            served.revoked.cancel();
+            served.revoked = CancellationToken::new();
+        }
+        self.change();
+    }
+
+    /// Configured before dropped in, in the order of the file, then by id.
+    fn precedence(&self, id: &str) -> (usize, String) {
+        let position = self.config.plugins.iter().position(|plugin| plugin.id == id);
+        (position.unwrap_or(usize::MAX), id.to_owned())
+    }
+
+    fn in_order(&self) -> Vec<Served> {
+        let mut served: Vec<Served> = self.served.values().cloned().collect();
+        served.sort_by_key(|one| (one.config.origin, self.precedence(&one.config.id)));
+        served
+    }
+
+    /// Compares what clients see.
+    fn count_changes(&mut self, old: Option<&Offer>, new: Option<&Offer>) {
+        let none = Offer::default();
+        let (old, new) = (old.unwrap_or(&none), new.unwrap_or(&none));
+        let [tools, resources, prompts] = old.differs(new).map(u64::from);
+        self.generations.tools += tools;
+        self.generations.resources += resources;
+        self.generations.prompts += prompts;
+    }
+
+    /// Something is served, or not served, that clients do not see yet. They will soon, together with what comes right after it.
+    fn change(&mut self) {
+        self.expect();
+        self.unpublished = true;
+    }
+
+    /// From the first piece of news on, what belongs to it may follow for a while.
+    fn expect(&mut self) {
+        if !self.unpublished && self.arrived.is_empty() {
+            self.settled_by = Instant::now() + SETTLED;
+        }
+    }
+
+    fn publish(&mut self, generations: Generations) {
+        match Catalog::build(self.in_order(), generations, self.config.page_items) {
+            Ok(catalog) => {
+                self.unpublished = false;
+                self.first.get_or_init(|| self.generations);
+                self.catalog.send_replace(Arc::new(catalog));
+            }
+            Err(clash) => tracing::error!(plugin = clash.loser, "not published: {}", clash.problem),
+        }
+    }
+
+    /// Tells operator and clients of a failure, once until it changes. Clients hear that there is one; what exactly is the
+    /// operator's, since a plugin can put into it whatever it knows.
+    fn report(&self, id: &str, stage: &'static str, problem: &str, last_good: bool) {
+        let problem = escaped(problem);
+        let status = Status::Failed { stage, problem: problem.clone(), last_good };
+        if self.set_status(id, Some(status)) {
+            let still = if last_good { "; its last good version serves" } else { "" };
+            tracing::error!(plugin = id, stage, "does not load: {problem}{still}");
+            // Nobody listening is no failure.
+            let shown = Path::new(id).file_name().unwrap_or_default().to_string_lossy();
+            let text =
+                format!("The plugin `{}` does not load ({stage}){still}; the server's log says why.", escaped(&shown));
+            self.failures.send(text.into()).ok();
+        }
+    }
+
+    /// True if this is news.
+    fn set_status(&self, id: &str, new: Option<Status>) -> bool {
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = match new.clone() {
+            Some(new) => status.insert(id.to_owned(), new),
+            None => status.remove(id),
+        };
+        old != new
+    }
+}

@@ -1,0 +1,60 @@
+//! Which plugins there should be: those of the config, and what lies in the plugin folder.
+
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
+
+use super::Library;
+use crate::{base::paths::FileId, config::{self, Origin, PluginConfig}};
+
+impl Library {
+    /// The plugins there should be, in order of precedence.
+    pub(super) fn wanted(&self) -> Vec<Arc<PluginConfig>> {
+        let mut wanted = self.config.plugins.clone();
+        let Some(folder) = &self.config.plugin_dir else { return wanted };
+        if let Err(error) = config::check_trusted_directory(folder, "plugin folder") {
+            self.report("plugin_dir", "read", &format!("{error:#}"), false);
+            return wanted;
+        }
+        let entries = match std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>) {
+            Ok(entries) => entries,
+            Err(error) => {
+                // What cannot be read is not gone: what was there stays.
+                self.report("plugin_dir", "read", &format!("{}: {error}", folder.display()), true);
+                wanted.extend(
+                    self.served
+                        .values()
+                        .map(|served| &served.config)
+                        .filter(|config| config.origin == Origin::DroppedIn)
+                        .cloned(),
+                );
+                return wanted;
+            }
+        };
+        self.set_status("plugin_dir", None);
+        let configured: Vec<FileId> = wanted.iter().filter_map(|plugin| FileId::at(&plugin.path)).collect();
+        let mut dropped: Vec<(String, PathBuf)> = entries
+            .iter()
+            .map(std::fs::DirEntry::path)
+            .filter(|path| path.extension().is_some_and(|extension| extension == "wasm") && !path.is_dir())
+            .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)))
+            // Hidden files are what editors and copies leave while they work.
+            .filter(|(id, path)| !id.starts_with('.') && FileId::at(path).is_none_or(|id| !configured.contains(&id)))
+            .collect();
+        dropped.sort();
+        let taken: HashSet<String> = wanted.iter().map(|plugin| plugin.id.clone()).collect();
+        self.scopes.trust(dropped.iter().map(|(_, path)| path.clone()).collect());
+        for (id, path) in dropped {
+            let problem = match config::check_id(&id) {
+                Err(error) => Some(error.to_string()),
+                Ok(()) if taken.contains(&id) => {
+                    Some(format!("a configured plugin has the id `{id}` already; rename the file"))
+                }
+                Ok(()) => None,
+            };
+            match problem {
+                Some(problem) => self.report(&path.display().to_string(), "name", &problem, false),
+                None => wanted.push(Arc::new(self.config.dropped_in(&id, path))),
+            }
+        }
+        wanted
+    }
+}

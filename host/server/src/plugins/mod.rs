@@ -1,0 +1,9 @@
+//! The set of plugins: files noticed, loaded, asked for their lists, and published as one catalog after the other.
+
+pub mod announced;
+pub mod bring;
+pub mod catalog;
+pub mod library;
+pub mod loader;
+pub mod published;
+pub mod watcher;

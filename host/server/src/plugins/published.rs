@@ -1,0 +1,68 @@
+//! What others see of the library: the catalog, how each plugin fares, and where to send changes.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::{broadcast, mpsc, watch};
+
+use super::{announced::Announcements, catalog::{Catalog, Generations}};
+use crate::config::Config;
+
+/// How long clients wait for the first load; what is not ready by then follows.
+pub const FIRST_LOAD: Duration = Duration::from_secs(15);
+
+/// What can happen to the library.
+#[derive(Debug)]
+pub enum Change {
+    /// Something on disk may have changed.
+    Files,
+    /// The operator's file was read anew.
+    Config(Arc<Config>),
+}
+
+/// How a plugin fares, for `check` and for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    Serving,
+    /// Not served, or served in an older version.
+    Failed {
+        stage: &'static str,
+        problem: String,
+        last_good: bool,
+    },
+}
+
+/// What others see of the library.
+#[derive(Clone)]
+pub struct Shelf {
+    pub catalog: watch::Receiver<Arc<Catalog>>,
+    /// True once the first load is over.
+    pub ready: watch::Receiver<bool>,
+    /// What there was when it was over: no list that a client has seen is older.
+    pub first: Arc<OnceLock<Generations>>,
+    pub changes: mpsc::Sender<Change>,
+    /// Where plugins say that their lists changed.
+    pub announcements: Announcements,
+    pub(crate) status: Arc<Mutex<BTreeMap<String, Status>>>,
+    /// Told of plugins that fail, in one sentence for clients.
+    pub failures: broadcast::Sender<Arc<str>>,
+}
+
+impl Shelf {
+    pub fn status(&self) -> BTreeMap<String, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The catalog, once there is one; after [`FIRST_LOAD`] whatever there is.
+    pub async fn catalog(&self) -> Arc<Catalog> {
+        if !*self.ready.borrow() {
+            let mut ready = self.ready.clone();
+            // A closed channel means the library is gone; what it left is still served.
+            let _ = tokio::time::timeout(FIRST_LOAD, ready.wait_for(|ready| *ready)).await;
+        }
+        Arc::clone(&self.catalog.borrow())
+    }
+}

@@ -1,0 +1,430 @@
+//! JSON Schemas that guests supply: hostile until checked, compiled once at load.
+//!
+//! Nothing is ever fetched, patterns match in linear time, and what a schema takes and makes of a value is bounded before it is
+//! compiled (`cost`). What checking one value can cost is bounded while it is done: the validator reads it through `judged`,
+//! which pays for each step out of a budget (`budget`).
+
+use std::{sync::Arc, time::Duration};
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::Semaphore;
+
+use crate::base::text::clip;
+use self::{budget::{Exhausted, Lengths}, cost::Cost, judged::{At, Judged}};
+
+pub mod budget;
+mod cost;
+mod judged;
+
+/// The largest schema, in bytes of JSON.
+pub const MAX_BYTES: usize = 64 * 1024;
+/// The deepest nesting of a schema.
+pub const MAX_DEPTH: usize = 32;
+/// What a schema may take that is compiled for one answer.
+const MAX_SMALL_BYTES: usize = 4 << 20;
+/// The most problems a message names, and the most that are looked at for that.
+const MAX_PROBLEMS: usize = 3;
+const MAX_LOOKED_AT: u32 = 32;
+const STEPS_FOR_PROBLEMS: u64 = 1_000_000;
+/// Bytes of a value times parts of its schema that are checked where they are: some milliseconds at most.
+const CHECKED_AT_ONCE: usize = 4_000_000;
+
+/// Kinds of patterns: what one is compiled to at the most, and how many nanoseconds a byte takes it in the worst case, as
+/// measured. A pattern is of the first kind that it fits.
+const PATTERN_KINDS: [(usize, usize); 6] =
+    [(8 << 10, 900), (16 << 10, 1_900), (32 << 10, 3_600), (64 << 10, 7_000), (128 << 10, 12_000), (256 << 10, 28_000)];
+/// What matching takes besides, for both directions.
+const PATTERN_CACHE_BYTES: usize = 64 << 10;
+/// How long one text may be matched, which nothing can interrupt.
+const MATCH_NS: usize = 250_000_000;
+
+/// A schema in use.
+#[derive(Debug)]
+pub struct Schema {
+    /// As the plugin wrote it, members in their order.
+    pub text: Box<RawValue>,
+    validator: Arc<Validator<Judged>>,
+    /// How many subschemas it comes to.
+    parts: usize,
+    lengths: Lengths,
+}
+
+/// A schema that has been looked through and not compiled.
+#[derive(Debug)]
+pub struct Plan {
+    text: Box<RawValue>,
+    value: Value,
+    parts: usize,
+    bytes: usize,
+    lengths: Lengths,
+}
+
+impl Plan {
+    /// Looks a schema through. `object_root`: whether it must describe an object, as those of arguments must.
+    pub fn of(text: &str, object_root: bool) -> Result<Self, String> {
+        if text.len() > MAX_BYTES {
+            return Err(format!("the schema has {} bytes, more than {MAX_BYTES}", text.len()));
+        }
+        if depth(text) > MAX_DEPTH {
+            return Err(format!("the schema is nested more than {MAX_DEPTH} deep"));
+        }
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("the schema is not JSON: {error}"))?;
+        if object_root && value.get("type").and_then(Value::as_str) != Some("object") {
+            return Err("the schema must have \"type\": \"object\" at its root".into());
+        }
+        if let Some(dialect) = value.get("$schema").and_then(Value::as_str).filter(|dialect| !is_known_dialect(dialect))
+        {
+            return Err(format!("the JSON Schema dialect {} is not supported", clip(dialect)));
+        }
+        let cost = Cost::of(&value)?;
+        let mut bytes = usize::try_from(cost.bytes).unwrap_or(usize::MAX).saturating_add(20 * text.len());
+        let (mut slowest, mut of_names) = (0, 0_usize);
+        for pattern in &cost.patterns {
+            budget::look_at_clock();
+            let (size, pace) = kind(pattern)?;
+            bytes = bytes.saturating_add(3 * size + 400 * pattern.len() + 2 * PATTERN_CACHE_BYTES);
+            slowest = slowest.max(pace);
+            if cost.name_patterns.contains(pattern) {
+                of_names += pace;
+            }
+        }
+        let lengths = Lengths {
+            text: MATCH_NS.checked_div(slowest).unwrap_or(usize::MAX),
+            name: MATCH_NS.checked_div(of_names).unwrap_or(usize::MAX),
+        };
+        let parts = cost.parts();
+        let text = RawValue::from_string(text.to_owned()).map_err(|error| error.to_string())?;
+        Ok(Self { text, value, parts, bytes, lengths })
+    }
+
+    /// What it takes when it is compiled, at the most.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn compile(self) -> Result<Schema, String> {
+        let most = PATTERN_KINDS.last().map_or(0, |(size, _)| *size);
+        let validator = build(&self.value, most).map_err(|error| format!("the schema is not valid: {error}"))?;
+        Ok(Schema { text: self.text, validator: Arc::new(validator), parts: self.parts, lengths: self.lengths })
+    }
+}
+
+fn build(schema: &Value, pattern_bytes: usize) -> Result<Validator<Judged>, String> {
+    jsonschema::options_for::<Judged>()
+        .offline()
+        .with_pattern_options(PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(PATTERN_CACHE_BYTES))
+        .should_validate_formats(false)
+        .build(schema)
+        .map_err(|error| clip(&error.to_string()))
+}
+
+/// The kind of a pattern.
+fn kind(pattern: &str) -> Result<(usize, usize), String> {
+    let schema = json!({ "pattern": pattern });
+    let mut problem = String::new();
+    for (size, pace) in PATTERN_KINDS {
+        match build(&schema, size) {
+            Ok(_) => return Ok((size, pace)),
+            Err(error) => problem = error,
+        }
+    }
+    Err(format!("the schema is not valid: {problem}"))
+}
+
+impl Schema {
+    /// A small schema, such as that of a form, looked through and compiled where it is.
+    pub fn small(text: &str) -> Result<Self, String> {
+        let compiled = budget::here(Lengths::ANY, || {
+            let plan = Plan::of(text, true)?;
+            if plan.bytes() > MAX_SMALL_BYTES {
+                return Err("the schema is too large for this place".into());
+            }
+            plan.compile()
+        });
+        compiled.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
+    }
+
+    /// Checks a value of so many bytes. What takes long, or goes deep, is done on a thread for that, within `limit`, one at a
+    /// time for each `turn`: a plugin that supplies both a costly schema and a large value takes nobody's time but its own.
+    pub async fn check_within(
+        &self,
+        value: Value,
+        bytes: usize,
+        limit: Duration,
+        turn: &Arc<Semaphore>,
+    ) -> Result<Value, String> {
+        if bytes.saturating_mul(self.parts) <= CHECKED_AT_ONCE
+            && let Ok(checked) = budget::here(self.lengths, || check(&self.validator, &value))
+        {
+            return checked.map(|()| value);
+        }
+        let validator = Arc::clone(&self.validator);
+        let work = async {
+            let permit = Arc::clone(turn).acquire_owned().await;
+            budget::run(limit, self.lengths, move || {
+                let checked = check(&validator, &value).map(|()| value);
+                // Not before the thread is free again.
+                drop(permit);
+                checked
+            })
+            .await
+        };
+        let late = || format!("checking it against the schema takes longer than {} ms", limit.as_millis());
+        match tokio::time::timeout(limit, work).await {
+            Ok(Ok(checked)) => checked,
+            Ok(Err(Exhausted::Time)) | Err(_) => Err(late()),
+            Ok(Err(exhausted)) => Err(exhausted.to_string()),
+        }
+    }
+
+    /// What is wrong with a small value, in words for a model; `Ok` if nothing is.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        let checked = budget::here(self.lengths, || check(&self.validator, value));
+        checked.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
+    }
+}
+
+fn check(validator: &Validator<Judged>, value: &Value) -> Result<(), String> {
+    if validator.is_valid(At(value)) {
+        return Ok(());
+    }
+    let describe = |error: &jsonschema::ValidationError| {
+        let (place, problem) = (clip(&error.instance_path().to_string()), clip(&error.to_string()));
+        if place.is_empty() { problem } else { format!("at {place}: {problem}") }
+    };
+    let some = || {
+        let errors = validator.iter_errors(At(value)).take(MAX_PROBLEMS);
+        errors.map(|error| describe(&error)).collect::<Vec<_>>()
+    };
+    let first = || validator.validate(At(value)).err().iter().map(describe).collect::<Vec<_>>();
+    // Why a value does not fit can take far longer to find than that it does not.
+    let problems = budget::part(STEPS_FOR_PROBLEMS, MAX_LOOKED_AT, some)
+        .or_else(|_| budget::part(STEPS_FOR_PROBLEMS, MAX_LOOKED_AT, first))
+        .unwrap_or_default();
+    Err(if problems.is_empty() { "it does not fit the schema".into() } else { problems.join("; ") })
+}
+
+/// The deepest nesting of arrays and objects in a JSON text, without parsing it into a tree.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn is_known_dialect(uri: &str) -> bool {
+    matches!(
+        Draft::from_schema_uri(uri),
+        Draft::Draft4 | Draft::Draft6 | Draft::Draft7 | Draft::Draft201909 | Draft::Draft202012
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compile(text: &str, object_root: bool) -> Result<Schema, String> {
+        Plan::of(text, object_root)?.compile()
+    }
+
+    #[test]
+    fn hostile_schemas_are_refused() {
+        let deep = format!("{}{{}}{}", r#"{"type":"object","not":"#.repeat(40), "}".repeat(40));
+        let large = format!(r#"{{"type":"object","description":"{}"}}"#, "x".repeat(MAX_BYTES));
+        let doubling: String = (0..40)
+            .map(|at| {
+                format!(r##""d{at}":{{"allOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}},"##, at + 1)
+            })
+            .collect();
+        let doubling = format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{doubling}"d40":true}}}}"##);
+        for (text, expected) in [
+            ("nonsense", "not JSON"),
+            ("[]", "\"type\": \"object\""),
+            (r#"{"type":"string"}"#, "\"type\": \"object\""),
+            (r#"{"type":"object","properties":7}"#, "holds schemas by name"),
+            (r#"{"type":"object","minLength":"x"}"#, "not valid"),
+            (r#"{"type":"object","$ref":"https://example.com/x"}"#, "leads outside"),
+            (r#"{"type":"object","$ref":"other.json"}"#, "leads outside"),
+            (r##"{"type":"object","$ref":"#/nowhere"}"##, "leads nowhere"),
+            (r#"{"type":"object","$schema":"https://example.com/mine"}"#, "dialect"),
+            (r#"{"type":"object","properties":{"a":{"$schema":"urn:x"}}}"#, "only at the root"),
+            (r#"{"type":"object","properties":{"a":{"pattern":"(?=x)"}}}"#, "regex"),
+            (r#"{"type":"object","properties":{"a":{"pattern":"(a{1000}){1000}"}}}"#, "regex"),
+            (r##"{"type":"object","$ref":"#"}"##, "without end"),
+            (r##"{"type":"object","not":{"allOf":[{"$ref":"#"}]}}"##, "without end"),
+            (
+                r##"{"type":"object","$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##,
+                "without end",
+            ),
+            (r##"{"type":"object","properties":{"a":{"$ref":"#/default"}},"default":{}}"##, "leads nowhere"),
+            (r##"{"type":"object","properties":{"a":{"$id":"http://x/","$ref":"#"}}}"##, "`$id`"),
+            (&deep, "nested"),
+            (&large, "bytes"),
+            (&doubling, "apply to the same value"),
+        ] {
+            let error = compile(text, true).unwrap_err();
+            assert!(error.contains(expected), "{}: {error}", clip(text));
+        }
+    }
+
+    #[test]
+    fn exponential_patterns_take_no_time() {
+        let schema = compile(r#"{"type":"object","properties":{"a":{"pattern":"^(a+)+$"}}}"#, true).unwrap();
+        let value = serde_json::json!({ "a": format!("{}!", "a".repeat(100_000)) });
+        let started = std::time::Instant::now();
+        assert!(schema.check(&value).is_err());
+        assert!(started.elapsed().as_secs() < 2);
+    }
+
+    /// Definitions, each of which is so many `not`s deep and leads to the next, and the last to the root of a level below.
+    fn winding(definitions: usize, nots: usize) -> String {
+        let chain = |at: usize| {
+            let next = if at + 1 < definitions {
+                format!(r##"{{"$ref":"#/$defs/d{}"}}"##, at + 1)
+            } else {
+                r##"{"items":{"$ref":"#/$defs/d0"}}"##.to_owned()
+            };
+            format!(r#""d{at}":{}{next}{}"#, r#"{"not":"#.repeat(nots), "}".repeat(nots))
+        };
+        let all: Vec<String> = (0..definitions).map(chain).collect();
+        format!(r##"{{"type":"object","properties":{{"v":{{"$ref":"#/$defs/d0"}}}},"$defs":{{{}}}}}"##, all.join(","))
+    }
+
+    fn nested(levels: usize) -> Value {
+        let text = format!(r#"{{"v":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn no_schema_and_value_overflow_the_stack() {
+        let turn = Arc::new(Semaphore::new(1));
+        let limit = Duration::from_secs(10);
+        let error = compile(&winding(20, 26), true).unwrap_err();
+        assert!(error.contains("lead over more than"), "{error}");
+        // As much as is let through, against the deepest value there is.
+        let schema = compile(&winding(3, 26), true).unwrap();
+        let checked = schema.check_within(nested(120), usize::MAX, limit, &turn).await;
+        assert!(checked.is_ok() || checked.as_ref().is_err_and(|why| !why.is_empty()));
+        assert!(schema.check(&nested(120)).is_err(), "not where it is");
+    }
+
+    #[tokio::test]
+    async fn what_would_take_for_ever_is_ended() {
+        let parts = vec![r#"{"type":"integer"}"#; 1000].join(",");
+        let schema =
+            compile(&format!(r#"{{"type":"object","properties":{{"a":{{"items":{{"allOf":[{parts}]}}}}}}}}"#), true);
+        let schema = schema.unwrap();
+        let value = serde_json::json!({ "a": vec![7; 200_000] });
+        let turn = Arc::new(Semaphore::new(1));
+        let limit = Duration::from_millis(20);
+        let error = schema.check_within(value.clone(), 400_000, limit, &turn).await.unwrap_err();
+        assert!(error.contains("longer than 20 ms"), "{error}");
+        let again = schema.check_within(value, 400_000, Duration::from_secs(60), &turn).await.unwrap_err();
+        assert!(again.contains("too many steps"), "the thread is free again, and {again}");
+    }
+
+    #[test]
+    fn patterns_pay_for_what_they_take() {
+        let plan = |pattern: &str| {
+            let schema = serde_json::json!({ "type": "object", "properties": { "a": { "pattern": pattern } } });
+            Plan::of(&schema.to_string(), true)
+        };
+        let (small, large) = (plan("^[a-z]+$").unwrap(), plan(r"\w{40}x{500}").unwrap());
+        assert!(small.bytes() < 256 << 10 && large.bytes() > small.bytes(), "{} {}", small.bytes(), large.bytes());
+        assert!(small.lengths.text > 200_000 && large.lengths.text < small.lengths.text);
+        assert_eq!(small.lengths.name, usize::MAX);
+        let named = |count: usize| {
+            let all: serde_json::Map<String, Value> =
+                (0..count).map(|at| (format!(r"\w{{8}}{at}"), Value::Bool(true))).collect();
+            Plan::of(&serde_json::json!({ "type": "object", "patternProperties": all }).to_string(), true)
+        };
+        assert!(named(100).unwrap().lengths.name < 3_000);
+        assert!(named(257).unwrap_err().contains("more than 256 patterns"));
+        assert!(plan(&"x".repeat(1025)).unwrap_err().contains("bytes"));
+    }
+
+    /// Small schemas that took seconds or hundreds of megabytes to compile.
+    #[test]
+    fn what_multiplies_is_refused_before_it_is_compiled() {
+        let refs = |target: &str, count: usize| vec![format!(r#"{{"$ref":"{target}"}}"#); count].join(",");
+        let fan = format!(
+            r##"{{"type":"object","oneOf":[{0}],"$defs":{{"r":{{"allOf":[{1}]}}}}}}"##,
+            refs("#/$defs/r", 3),
+            refs("#/$defs/r", 8)
+        );
+        let unevaluated: Vec<String> = (0..50)
+            .map(|at| {
+                format!(
+                    r##""d{at}":{{"unevaluatedProperties":{{"unevaluatedProperties":false,"$ref":"#/$defs/d{0}"}},"$ref":"#/$defs/d{0}"}}"##,
+                    at + 1
+                )
+            })
+            .collect();
+        let unevaluated =
+            format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{},"d50":true}}}}"##, unevaluated.join(","));
+        let long = format!(r#"{{"type":"object","properties":{{"{}":true}}}}"#, "x".repeat(32_000));
+        for text in [&fan, &unevaluated, &long] {
+            let began = std::time::Instant::now();
+            assert!(compile(text, true).is_err(), "{}", clip(text));
+            assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        }
+    }
+
+    #[tokio::test]
+    async fn unique_items_cannot_be_made_to_collide() {
+        let schema = compile(r#"{"type":"object","properties":{"a":{"uniqueItems":true}}}"#, true).unwrap();
+        let nested = |at: usize| (0..at % 50).fold(Value::from(at), |value, _| Value::from(vec![value]));
+        let value = serde_json::json!({ "a": (0..20_000).map(nested).collect::<Vec<_>>() });
+        let (turn, began) = (Arc::new(Semaphore::new(1)), std::time::Instant::now());
+        let checked = schema.check_within(value, usize::MAX, Duration::from_secs(20), &turn).await;
+        assert!(checked.is_ok() && began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn ordinary_patterns_compile() {
+        for pattern in [
+            r"^[\w.+-]+@[\w-]+\.[\w.-]+$",
+            "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
+            r"^\p{L}+$",
+            r"^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-[0-9A-Za-z-]+)?$",
+            r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$",
+        ] {
+            let schema = serde_json::json!({ "type": "object", "properties": { "a": { "pattern": pattern } } });
+            compile(&schema.to_string(), true).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+        }
+    }
+
+    #[test]
+    fn problems_are_named() {
+        let schema =
+            compile(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#, true).unwrap();
+        assert_eq!(schema.check(&serde_json::json!({ "n": 1 })), Ok(()));
+        assert!(schema.check(&serde_json::json!({})).unwrap_err().contains("\"n\" is a required property"));
+        assert!(schema.check(&serde_json::json!({ "n": "x" })).unwrap_err().starts_with("at /n:"));
+    }
+
+    #[test]
+    fn recursion_works_without_details() {
+        let tree =
+            r##"{"type":"object","properties":{"l":{"$ref":"#"},"r":{"$ref":"#"}},"additionalProperties":false}"##;
+        let schema = compile(tree, true).unwrap();
+        let mut value = serde_json::json!({});
+        for _ in 0..60 {
+            value = serde_json::json!({ "l": value });
+        }
+        assert_eq!(schema.check(&value), Ok(()));
+        assert!(schema.check(&serde_json::json!({ "l": { "x": 1 } })).is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! Headers of a POST: read once, and compared with the body they mirror.
+
+use http::{HeaderMap, HeaderValue, header};
+use wharf_protocol::{Request, RpcError, header::decode_value, params};
+
+use crate::{bridge, client::server::Server};
+
+pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Whether the client takes such a body.
+pub fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
+    let kinds = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    let family = wanted.split_once('/').map_or(wanted, |(family, _)| family);
+    kinds.map(|kind| kind.split(';').next().unwrap_or_default().trim()).any(|kind| {
+        let any_of = kind.strip_suffix("/*").is_some_and(|of| of == "*" || of.eq_ignore_ascii_case(family));
+        any_of || kind.eq_ignore_ascii_case(wanted)
+    })
+}
+
+/// A header that may stand once.
+pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
+    let mut values = headers.get_all(name).iter();
+    let wrong = || RpcError::header_mismatch(format!("the header {name} is malformed, or stands twice"));
+    let value = values.next().map(|value| value.to_str().map(str::trim).map_err(|_| wrong())).transpose()?;
+    if values.next().is_some() { Err(wrong()) } else { Ok(value) }
+}
+
+/// `Mcp-Name` mirrors the name or URI of the three methods that have one.
+pub fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
+    let key = match request.method.as_str() {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return Ok(()),
+    };
+    let written = request.params.as_ref().and_then(|params| params.get(key));
+    // A request without the member fails for that, later.
+    let Some(expected) = written.and_then(|text| serde_json::from_str::<String>(text.get()).ok()) else {
+        return Ok(());
+    };
+    let mut values = headers.get_all("mcp-name").iter();
+    let given = values.next().and_then(|value| decode_value(value.as_bytes()));
+    if given.as_ref() == Some(&expected) && values.next().is_none() {
+        Ok(())
+    } else {
+        Err(RpcError::header_mismatch(format!("the header Mcp-Name is missing or differs from `params.{key}`")))
+    }
+}
+
+/// `Mcp-Param-*` mirror the arguments for which the tool's schema says so. What is wrong with the request otherwise is told
+/// later, by who finds it.
+pub async fn check_mirrored(headers: &HeaderMap, request: &Request, server: &Server) -> Result<(), RpcError> {
+    if request.method != "tools/call" {
+        return Ok(());
+    }
+    let params = request.params.as_ref();
+    let Ok(call) = params::read::<params::CallTool>(params) else { return Ok(()) };
+    let catalog = server.shelf.catalog().await;
+    let Some((_, tool)) = catalog.tool(&call.name).filter(|(_, tool)| !tool.mirrored.is_empty()) else {
+        return Ok(());
+    };
+    let Ok(arguments) = bridge::arguments(params.and_then(|params| params.get("arguments"))) else { return Ok(()) };
+    for mirrored in &tool.mirrored {
+        let given: Vec<&[u8]> = headers.get_all(&mirrored.header).iter().map(HeaderValue::as_bytes).collect();
+        mirrored.check(&arguments, &given)?;
+    }
+    Ok(())
+}

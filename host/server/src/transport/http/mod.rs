@@ -1,0 +1,14 @@
+//! Streamable HTTP, and HTTP+SSE before it: who may connect, what may come in, what goes out.
+
+pub mod body;
+pub mod connections;
+pub mod endpoint;
+pub mod guard;
+pub mod headers;
+pub mod listener;
+pub mod paced;
+pub mod refused;
+pub mod reply;
+pub mod resume;
+pub mod sessions;
+pub mod sse_legacy;

@@ -1,0 +1,90 @@
+//! The legacy sessions of the HTTP server: by unguessable id, bound to whom they were opened by, and not for ever.
+//!
+//! Opening sessions costs a client nothing, so it takes nothing from others: where there is no room, a session that was only
+//! opened makes room, and one that somebody works in never does.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::RpcError;
+
+use crate::client::session::Session;
+
+/// How often it is looked for sessions that nobody uses, at the least.
+const SWEEP: Duration = Duration::from_secs(60);
+
+#[derive(Clone)]
+pub struct Sessions {
+    by_id: Arc<Mutex<HashMap<String, Arc<Session>>>>,
+    most: usize,
+    /// A session that nobody uses for so long ends.
+    idle: Duration,
+}
+
+impl Sessions {
+    pub fn new(most: usize, idle: Duration) -> Self {
+        Self { by_id: Arc::default(), most, idle }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a session in. Where there is no room, the one that was opened first and never used ends.
+    pub fn add(&self, session: Arc<Session>) -> Result<(), RpcError> {
+        let mut sessions = self.lock();
+        if sessions.len() >= self.most {
+            let unused =
+                sessions.values().filter(|session| !session.is_used()).max_by_key(|session| session.idle_for());
+            let Some(unused) = unused.map(|session| session.id.clone()) else {
+                return Err(RpcError::internal(format!(
+                    "there are {} sessions, all of them in use (`sessions` in [http]); try again later",
+                    self.most
+                )));
+            };
+            if let Some(unused) = sessions.remove(&unused) {
+                unused.ended.cancel();
+            }
+        }
+        sessions.insert(session.id.clone(), session);
+        Ok(())
+    }
+
+    /// The session, if there is one and it is this principal's.
+    pub fn get(&self, id: &str, principal: &str) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).filter(|session| *session.principal == *principal).cloned()?;
+        if session.idle_for() > self.idle {
+            self.end(&session);
+            return None;
+        }
+        session.touch();
+        Some(session)
+    }
+
+    pub fn end(&self, session: &Session) {
+        self.lock().remove(&session.id);
+        session.ended.cancel();
+    }
+
+    /// Ends sessions that nobody uses, as long as wharf runs.
+    pub async fn sweep(self, stop: CancellationToken) {
+        let mut interval = tokio::time::interval(self.idle.min(SWEEP));
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = interval.tick() => {}
+            }
+            self.lock().retain(|_, session| {
+                let keep = session.idle_for() <= self.idle;
+                if !keep {
+                    session.ended.cancel();
+                }
+                keep
+            });
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! HTTP+SSE, the transport of 2024-11-05: one event stream for everything the server says, and a second address for what the
+//! client says. Switched on by `sse` in [protocol]; everything there is of it stands in this file.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request as HttpRequest, State},
+    response::{IntoResponse, Response as HttpResponse},
+    routing::{get, post},
+};
+use bytes::Bytes;
+use futures_util::stream;
+use http::StatusCode;
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::{Instant, Interval, interval_at},
+};
+
+use super::{body::read_message, connections::{Busy, Peer}, endpoint::Endpoint, guard, headers::accepts, refused::{Refused, turn_away}, reply::{KEEP_ALIVE, accepted, event, event_stream}};
+use crate::{base::random_id as unguessable, client::outbox::{Outlet, Queued}, transport::pipe::Pipe};
+
+/// How many bytes may wait to be read by a client.
+const QUEUED_BYTES: u32 = 256 * 1024;
+
+struct Streams {
+    endpoint: Arc<Endpoint>,
+    by_id: Mutex<HashMap<String, Arc<Pipe>>>,
+}
+
+impl Streams {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Pipe>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `GET /sse` and `POST /messages`.
+pub fn routes(endpoint: Arc<Endpoint>) -> Router {
+    let streams = Arc::new(Streams { endpoint, by_id: Mutex::default() });
+    Router::new().route("/sse", get(open)).route("/messages", post(take)).with_state(streams)
+}
+
+async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
+    let server = &streams.endpoint.server;
+    if let Err(refusal) = guard::check(&server.config.http, request.headers()) {
+        return turn_away(server, refusal);
+    }
+    if !accepts(request.headers(), "text/event-stream") {
+        return Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream").into_response();
+    }
+    let permit = match streams.endpoint.listen_permit() {
+        Ok(permit) => permit,
+        Err(refused) => return refused.into_response(),
+    };
+    let Ok(id) = unguessable::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
+    let Some(peer) = request.extensions().get::<Arc<Peer>>() else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let (outlet, messages) = Outlet::new(QUEUED_BYTES, peer.account().clone());
+    let pipe = Pipe::new(Arc::clone(server), outlet, streams.endpoint.principal(), false);
+    let busy = peer.work();
+    streams.lock().insert(id.clone(), Arc::clone(&pipe));
+    let open = Open {
+        greeting: Some(format!("event: endpoint\ndata: /messages?session={id}\n\n").into()),
+        messages,
+        keep_alive: interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE),
+        stop: server.stop.clone(),
+        _listed: Listed { streams, id, pipe },
+        _permit: permit,
+        _busy: busy,
+    };
+    event_stream(Body::from_stream(stream::unfold(open, |mut open| async move {
+        let bytes = open.next().await?;
+        Some((Ok::<_, Infallible>(bytes), open))
+    })))
+}
+
+/// A client's stream. All there is of the client goes with it.
+struct Open {
+    greeting: Option<Bytes>,
+    messages: mpsc::UnboundedReceiver<Queued>,
+    keep_alive: Interval,
+    stop: tokio_util::sync::CancellationToken,
+    _listed: Listed,
+    _permit: OwnedSemaphorePermit,
+    _busy: Busy,
+}
+
+impl Open {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(greeting) = self.greeting.take() {
+            return Some(greeting);
+        }
+        tokio::select! {
+            message = self.messages.recv() => message.map(|message| event(&message.text)),
+            () = self.stop.cancelled() => None,
+            _ = self.keep_alive.tick() => Some(Bytes::from_static(b": alive\n\n")),
+        }
+    }
+}
+
+struct Listed {
+    streams: Arc<Streams>,
+    id: String,
+    pipe: Arc<Pipe>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.streams.lock().remove(&self.id);
+        self.pipe.end();
+    }
+}
+
+/// What the client says; the answer comes on its stream.
+async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
+    if let Err(refusal) = guard::check(&streams.endpoint.server.config.http, request.headers()) {
+        return turn_away(&streams.endpoint.server, refusal);
+    }
+    let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default();
+    let Some(pipe) = streams.lock().get(id).cloned() else {
+        return Refused::plain(StatusCode::NOT_FOUND, "there is no such stream; open one at /sse").into_response();
+    };
+    let endpoint = &streams.endpoint;
+    let Some(peer) = request.extensions().get::<Arc<Peer>>().cloned() else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let _busy = peer.work();
+    let (parts, body) = request.into_parts();
+    let incoming = endpoint.server.ledger.incoming(peer.account());
+    match read_message(&parts.headers, body, endpoint.server.config.message_bytes, incoming).await {
+        // What works for it counts as any other request does.
+        Ok((body, charge)) => match pipe.take(&body, charge, || endpoint.work_permit().map(Some)).await {
+            Ok(()) => accepted(),
+            Err(refused) => refused.into_response(),
+        },
+        Err(refused) => refused.into_response(),
+    }
+}
