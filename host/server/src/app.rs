@@ -12,7 +12,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use wharf_sandbox::{CompilerConfig, Sandbox, SandboxConfig};
 
-use crate::{access::scope::Scopes, base::{ledger::Ledger, parent, paths::Stamp}, client::server::Server, config::{self, CommandLine, Config}, plugins::{library::Library, published::Shelf, watcher}, transport};
+use crate::{
+    access::scope::Scopes,
+    base::{ledger::Ledger, parent, paths::Stamp},
+    client::server::Server,
+    config::{self, CommandLine, Config},
+    plugins::{library::Library, published::Shelf, watcher},
+    transport,
+};
 
 /// What is served, and for how long.
 pub struct Transports {

@@ -7,11 +7,11 @@ use divan::{Bencher, black_box};
 use tokio::{runtime::Runtime, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 use wharf::{
+    access::scope::{CallRoots, Scopes},
     bridge,
-    catalog::{Catalog, Generations, List, Served},
     config::{self, CommandLine, Config},
+    plugins::catalog::{Catalog, Generations, List, Served},
     schema::Schema,
-    scope::{CallRoots, Scopes},
 };
 use wharf_protocol::{
     Frame, Revision,

@@ -10,13 +10,14 @@ use std::{path::Path, sync::LazyLock};
 
 use serde_json::Value;
 use wharf::{
-    bridge,
+    access::roots::Ceilings,
+    base::{
+        ledger::Account,
+        request_state::{Binding, Seal},
+    },
+    bridge::{self, template::Template},
     config::{self, CommandLine, PluginConfig},
-    ledger::Account,
-    roots::Ceilings,
     schema::Schema,
-    seal::{Binding, Seal},
-    template::Template,
 };
 use wharf_protocol::{
     Frame, Message, Revision,

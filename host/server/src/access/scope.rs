@@ -11,8 +11,14 @@ use std::{
 
 use wharf_sandbox::{Directory, Scope};
 
-use super::{grants::{self, Lessened}, roots::{Ceilings, Now, OpenDirectory, OpenRoot}};
-use crate::{base::paths::{FileId, Mounts, folders_leading_to, links}, config::{self, Access, Config, PluginConfig}};
+use super::{
+    grants::{self, Lessened},
+    roots::{Ceilings, Now, OpenDirectory, OpenRoot},
+};
+use crate::{
+    base::paths::{FileId, Mounts, folders_leading_to, links},
+    config::{self, Access, Config, PluginConfig},
+};
 
 /// What all scopes depend on. Renewed with the config.
 pub struct Scopes {
@@ -240,9 +246,8 @@ impl State {
         let within_folders = config.plugin_dir.iter().chain(cache).map(|folder| folder.join("*"));
         let now = plugins.chain(&config.file).chain(&binary).cloned().chain(within_folders);
         // What the next start would trust counts as well, whatever was chosen for this one.
-        let later = config::trusted_by_default()
-            .into_iter()
-            .chain(config::cache_dirs().into_iter().map(|dir| dir.join("*")));
+        let later =
+            config::trusted_by_default().into_iter().chain(config::cache_dirs().into_iter().map(|dir| dir.join("*")));
         let mut trusted: Vec<PathBuf> = now.chain(later).collect();
         trusted.sort();
         trusted.dedup();

@@ -11,8 +11,18 @@ use wharf_protocol::{
 };
 use wharf_sandbox::{Listing, model as wit};
 
-use super::{values::{PLUGIN_META, read_more}, template::{Template, has_scheme}};
-use crate::{base::{ledger::{Account, Charge, tree_bytes}, text::clean}, config::PluginConfig, schema::{self, Schema}};
+use super::{
+    template::{Template, has_scheme},
+    values::{PLUGIN_META, read_more},
+};
+use crate::{
+    base::{
+        ledger::{Account, Charge, tree_bytes},
+        text::clean,
+    },
+    config::PluginConfig,
+    schema::{self, Schema},
+};
 
 /// What a plugin offers, checked and under the names it is published as.
 #[derive(Debug, Default)]

@@ -7,8 +7,19 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{Frame, Message, Object, meta::RequestMeta};
 
-use super::{arguments::Call, load::{load_once, print}};
-use crate::{base::{ledger::Ledger, text::escaped}, bridge::OfferedTool, client::{context::Context, outbox::Outlet, server::Server}, config, methods::response::Answer, plugins::published::Status, transport::admission};
+use super::{
+    arguments::Call,
+    load::{load_once, print},
+};
+use crate::{
+    base::{ledger::Ledger, text::escaped},
+    bridge::OfferedTool,
+    client::{context::Context, outbox::Outlet, server::Server},
+    config,
+    methods::response::Answer,
+    plugins::published::Status,
+    transport::admission,
+};
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let file = config::find(command.config.config.as_deref())?;

@@ -5,7 +5,11 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 use anyhow::{Result, bail};
 
 use super::load::{load_once, print};
-use crate::{base::ledger::Ledger, config::{self, Access, CommandLine, PluginConfig}, plugins::published::Status};
+use crate::{
+    base::ledger::Ledger,
+    config::{self, Access, CommandLine, PluginConfig},
+    plugins::published::Status,
+};
 
 pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     let Some(file) = config::find(file)? else {

@@ -4,8 +4,15 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Result;
 
-use super::{check::could_use, load::{load_once, print}};
-use crate::{base::{ledger::Ledger, text::escaped}, config::{self, CommandLine}, plugins::published::Status};
+use super::{
+    check::could_use,
+    load::{load_once, print},
+};
+use crate::{
+    base::{ledger::Ledger, text::escaped},
+    config::{self, CommandLine},
+    plugins::published::Status,
+};
 
 pub async fn run(plugin: &Path) -> Result<ExitCode> {
     let command_line = CommandLine { plugins: vec![plugin.to_owned()], ..CommandLine::default() };

@@ -22,10 +22,7 @@ pub fn print(text: &str) -> Result<()> {
 }
 
 /// A library that has loaded once.
-pub async fn load_once(
-    config: Arc<config::Config>,
-    ledger: &Arc<Ledger>,
-) -> Result<(Shelf, Arc<Scopes>, Library)> {
+pub async fn load_once(config: Arc<config::Config>, ledger: &Arc<Ledger>) -> Result<(Shelf, Arc<Scopes>, Library)> {
     let (mut library, shelf, scopes) = app::library(&config, ledger, true, |text| {
         // Only for somebody who watches.
         if std::io::stderr().is_terminal() {

@@ -1,19 +1,19 @@
 //! The commands of the binary.
 
 use std::{
-    io::{IsTerminal, Write},
-    net::SocketAddr,
+    io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
 };
 
-use anyhow::{Context, Result, bail};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use anyhow::{Result, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{app::{self, App, Transports}, base::ledger::Ledger, config::{self, Access, CommandLine}};
+use crate::{
+    app::{App, Transports},
+    config::{self, CommandLine},
+};
 
 mod arguments;
 mod call;
@@ -22,8 +22,8 @@ mod inspect;
 mod load;
 mod log;
 
-use self::arguments::Command;
 pub use self::arguments::Arguments;
+use self::arguments::Command;
 
 const SIGXFSZ: i32 = 25;
 

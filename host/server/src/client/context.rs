@@ -18,7 +18,11 @@ use wharf_sandbox::{
 };
 
 use super::{outbox::Outlet, server::Server, session::Session};
-use crate::{base::{ledger::Charge, text}, bridge, tasks::Running};
+use crate::{
+    base::{ledger::Charge, text},
+    bridge,
+    tasks::Running,
+};
 
 /// One request's surroundings.
 #[derive(Clone)]

@@ -14,7 +14,10 @@ use tokio::sync::{
 use wharf_protocol::{Id, Level, Revision, message::notification_text, meta::SUBSCRIPTION_ID};
 
 use super::{outbox::Outlet, server::Server};
-use crate::{plugins::catalog::{Catalog, Generations}, tasks::Record};
+use crate::{
+    plugins::catalog::{Catalog, Generations},
+    tasks::Record,
+};
 
 /// Who listens, and to what.
 pub trait Listener: Send + Sync {

@@ -12,7 +12,13 @@ use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
 
-use crate::{access::scope::Scopes, base::{ledger::Ledger, refusals::Refusals, request_state::Seal}, config::Config, plugins::published::Shelf, tasks::{Memory, Tasks}};
+use crate::{
+    access::scope::Scopes,
+    base::{ledger::Ledger, refusals::Refusals, request_state::Seal},
+    config::Config,
+    plugins::published::Shelf,
+    tasks::{Memory, Tasks},
+};
 
 /// What wharf tells a model about itself: nothing, since each tool says what it is.
 pub const INSTRUCTIONS: Option<&str> = None;

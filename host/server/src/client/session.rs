@@ -20,8 +20,22 @@ use wharf_protocol::{
     params::{Initialize, RootsResult},
 };
 
-use super::{in_flight::InFlight, notifier::Listener, notifier as hub, outbox::Outlet, server::{INSTRUCTIONS, Server}};
-use crate::{access::scope::CallRoots, base::{ledger::{Account, Charge, no_room}, random_id as unguessable}, plugins::catalog::Generations, tasks::Record};
+use super::{
+    in_flight::InFlight,
+    notifier as hub,
+    notifier::Listener,
+    outbox::Outlet,
+    server::{INSTRUCTIONS, Server},
+};
+use crate::{
+    access::scope::CallRoots,
+    base::{
+        ledger::{Account, Charge, no_room},
+        random_id as unguessable,
+    },
+    plugins::catalog::Generations,
+    tasks::Record,
+};
 
 /// How long a person may take to answer.
 pub const PERSON: Duration = Duration::from_secs(600);

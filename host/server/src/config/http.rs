@@ -6,7 +6,11 @@ use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 
-use super::{command_line::CommandLine, bounds::{duration_ms, within_bounds}, defaults, raw};
+use super::{
+    bounds::{duration_ms, within_bounds},
+    command_line::CommandLine,
+    defaults, raw,
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {

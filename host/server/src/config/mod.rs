@@ -19,12 +19,12 @@ mod raw;
 mod resolved;
 mod settings;
 
+pub use command_line::CommandLine;
+pub use grants::{Access, AskGrant, DirGrant, Grants, parse_access};
 pub use guard::{check_trusted_directory, check_trusted_file};
 pub use http::{Http, Token};
-pub use grants::{Access, AskGrant, DirGrant, Grants, parse_access};
 pub use plugin::{Origin, Pattern, PluginConfig, TaskLimits, check_id};
 pub use protocol::{Protocol, StateKey};
-pub use command_line::CommandLine;
 pub use resolved::{Config, Roots};
 pub use settings::Settings;
 

@@ -8,7 +8,14 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use wharf_sandbox::Limits;
 
-use super::{command_line::CommandLine, bounds::{duration_ms, kib, mib, parse_hex32, within_bounds}, defaults, grants::{self, Grants}, raw, settings::Settings};
+use super::{
+    bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
+    command_line::CommandLine,
+    defaults,
+    grants::{self, Grants},
+    raw,
+    settings::Settings,
+};
 
 /// Where a plugin comes from; earlier ones win a clash of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

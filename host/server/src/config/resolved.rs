@@ -8,7 +8,17 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{command_line::CommandLine, bounds::{duration_ms, kib, mib, within_bounds}, defaults, http::{self, Http}, grants::Grants, plugin::{self, DefaultLimits, Origin, PluginConfig}, protocol::{self, Protocol}, raw, settings::Settings};
+use super::{
+    bounds::{duration_ms, kib, mib, within_bounds},
+    command_line::CommandLine,
+    defaults,
+    grants::Grants,
+    http::{self, Http},
+    plugin::{self, DefaultLimits, Origin, PluginConfig},
+    protocol::{self, Protocol},
+    raw,
+    settings::Settings,
+};
 
 #[derive(Debug, Clone)]
 pub struct Config {

@@ -10,7 +10,15 @@ use wharf_protocol::{
     params::{Listen, ListenFilter},
 };
 
-use crate::{client::{context::Context, notifier::{Feed, Listener}, notifier as hub}, plugins::catalog::Generations, tasks::Record};
+use crate::{
+    client::{
+        context::Context,
+        notifier as hub,
+        notifier::{Feed, Listener},
+    },
+    plugins::catalog::Generations,
+    tasks::Record,
+};
 
 /// The most resources one subscription may name.
 const MAX_SUBSCRIBED: usize = 1024;

@@ -9,7 +9,12 @@ use wharf_protocol::{
 use wharf_sandbox::{Operation, Outcome, model::Target};
 
 use super::{call, listen, response::Answer, tasks};
-use crate::{access::scope::CallRoots, bridge::{self, check_uri}, client::{context::Context, server::INSTRUCTIONS}, plugins::catalog::List};
+use crate::{
+    access::scope::CallRoots,
+    bridge::{self, check_uri},
+    client::{context::Context, server::INSTRUCTIONS},
+    plugins::catalog::List,
+};
 
 /// Answers one request with the JSON of its result.
 pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {

@@ -11,7 +11,11 @@ use wharf_protocol::{
     task::{Detail, TaskStatus, related_task},
 };
 
-use crate::{bridge, client::{context::Context, session::PERSON}, tasks::{Record, Running}};
+use crate::{
+    bridge,
+    client::{context::Context, session::PERSON},
+    tasks::{Record, Running},
+};
 
 /// The task, if the client may know of it at all.
 fn find(ctx: &Context, id: &str) -> Result<Record, RpcError> {

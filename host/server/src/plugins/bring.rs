@@ -6,8 +6,17 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use wharf_sandbox::{Call, Code, LoadError, Operation, Outcome, Plugin, PluginSpec, Silence};
 
-use super::{catalog::Served, loader::{Loader, Problem}};
-use crate::{access::scope::Scopes, base::{ledger::Ledger, text::escaped}, bridge::{self, Offer}, config::PluginConfig, schema::{budget::Lengths, budget}};
+use super::{
+    catalog::Served,
+    loader::{Loader, Problem},
+};
+use crate::{
+    access::scope::Scopes,
+    base::{ledger::Ledger, text::escaped},
+    bridge::{self, Offer},
+    config::PluginConfig,
+    schema::{budget, budget::Lengths},
+};
 
 /// Plugins that are asked for their lists at once: a share of the sandboxes, so that calls go on beside them.
 const ASKED_AT_ONCE: usize = 16;

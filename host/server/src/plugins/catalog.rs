@@ -17,7 +17,10 @@ use tokio_util::sync::CancellationToken;
 use wharf_protocol::{Revision, RpcError, encode::Encoder};
 use wharf_sandbox::Plugin;
 
-use crate::{bridge::{MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, template::Template}, config::PluginConfig};
+use crate::{
+    bridge::{MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, template::Template},
+    config::PluginConfig,
+};
 
 /// A plugin as it is served: its code, what the operator says of it, what it offers.
 #[derive(Clone)]

@@ -10,7 +10,10 @@ use std::{
 
 use wharf_sandbox::{Code, Sandbox};
 
-use crate::{base::paths::Stamp, config::{self, PluginConfig}};
+use crate::{
+    base::paths::Stamp,
+    config::{self, PluginConfig},
+};
 
 /// What takes longer than this is said.
 const LONG: Duration = Duration::from_millis(300);

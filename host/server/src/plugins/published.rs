@@ -8,7 +8,10 @@ use std::{
 
 use tokio::sync::{broadcast, mpsc, watch};
 
-use super::{announced::Announcements, catalog::{Catalog, Generations}};
+use super::{
+    announced::Announcements,
+    catalog::{Catalog, Generations},
+};
 use crate::config::Config;
 
 /// How long clients wait for the first load; what is not ready by then follows.

@@ -16,7 +16,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::published::Change;
-use crate::{base::paths::{Stamp, hops, links}, config::Config};
+use crate::{
+    base::paths::{Stamp, hops, links},
+    config::Config,
+};
 
 /// How long it must be quiet before a burst of events counts as over.
 const QUIET: Duration = Duration::from_millis(30);
@@ -132,7 +135,7 @@ pub async fn run(
     reload: impl Fn() -> Option<Arc<Config>>,
     stop: CancellationToken,
 ) {
-        let mut watcher = Watcher::new();
+    let mut watcher = Watcher::new();
     watcher.follow(&config);
     // What changed while nobody watched yet is looked at first.
     let mut unseen = true;

@@ -10,8 +10,12 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::Semaphore;
 
+use self::{
+    budget::{Exhausted, Lengths},
+    cost::Cost,
+    judged::{At, Judged},
+};
 use crate::base::text::clip;
-use self::{budget::{Exhausted, Lengths}, cost::Cost, judged::{At, Judged}};
 
 pub mod budget;
 mod cost;

@@ -9,7 +9,10 @@ use wharf_protocol::{
     params::{self, Params},
 };
 
-use crate::{client::context::Context, methods::{response::Answer, router}};
+use crate::{
+    client::context::Context,
+    methods::{response::Answer, router},
+};
 
 /// Answers a request, whatever happens: a panic of ours becomes an error with a number that the log explains.
 pub async fn answer(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {

@@ -13,7 +13,11 @@ use wharf_protocol::{
 };
 
 use super::admission;
-use crate::{base::ledger::Charge, client::{context::Context, in_flight::InFlight, notifier::Feed, outbox::Outlet, server::Server, session::Session}, methods::{listen, response::Text}};
+use crate::{
+    base::ledger::Charge,
+    client::{context::Context, in_flight::InFlight, notifier::Feed, outbox::Outlet, server::Server, session::Session},
+    methods::{listen, response::Text},
+};
 
 pub struct Pipe {
     server: Arc<Server>,

@@ -9,7 +9,13 @@ use tokio::{
 use wharf_protocol::{Malformed, RpcError};
 
 use super::pipe::Pipe;
-use crate::{base::ledger::{Full, Incoming, message_bytes, no_room}, client::{outbox::{Outlet, Queued}, server::Server}};
+use crate::{
+    base::ledger::{Full, Incoming, message_bytes, no_room},
+    client::{
+        outbox::{Outlet, Queued},
+        server::Server,
+    },
+};
 
 /// How many bytes may wait to be written; who has more to say waits too.
 const QUEUED_BYTES: u32 = 16 << 20;

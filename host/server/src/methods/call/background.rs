@@ -16,7 +16,15 @@ use wharf_protocol::{
 };
 
 use super::answered::Answered;
-use crate::{base::{ledger::{Account, no_room}, random_id as unguessable}, client::context::Context, plugins::catalog::Served, tasks::{Full, Record, Running}};
+use crate::{
+    base::{
+        ledger::{Account, no_room},
+        random_id as unguessable,
+    },
+    client::context::Context,
+    plugins::catalog::Served,
+    tasks::{Full, Record, Running},
+};
 
 /// How often clients are told to ask.
 const POLL: Duration = Duration::from_secs(1);

@@ -6,7 +6,9 @@ use wharf_sandbox::{
 };
 
 use super::failed::Failed;
-use crate::{access::scope::CallRoots, base::text::escaped, bridge, client::context::Context, plugins::catalog::Served};
+use crate::{
+    access::scope::CallRoots, base::text::escaped, bridge, client::context::Context, plugins::catalog::Served,
+};
 
 /// Runs a plugin once. Stops it when its access is taken away: a revoked grant, or a root the client has closed.
 pub async fn once(ctx: &Context, served: &Served, operation: Operation, roots: &CallRoots) -> Result<Outcome, Failed> {

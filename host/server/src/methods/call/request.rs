@@ -7,8 +7,17 @@ use wharf_sandbox::{
     model::{self as wit, PromptOutcome, ReadOutcome, Round, ToolOutcome},
 };
 
-use super::{failed::{Failed, ROOTS_KEY, defect}, once::once};
-use crate::{access::scope::CallRoots, base::request_state::{Binding, Carried}, bridge, client::{context::Context, session::PERSON}, plugins::catalog::Served};
+use super::{
+    failed::{Failed, ROOTS_KEY, defect},
+    once::once,
+};
+use crate::{
+    access::scope::CallRoots,
+    base::request_state::{Binding, Carried},
+    bridge,
+    client::{context::Context, session::PERSON},
+    plugins::catalog::Served,
+};
 
 /// How often a plugin may ask in one request.
 const MAX_ROUNDS: u32 = 8;

@@ -12,8 +12,18 @@ use wharf_protocol::{
 };
 use wharf_sandbox::{Operation, Outcome, model::ToolOutcome};
 
-use super::{answered::Answered, background, failed::{Failed, defect}, request::{Prepared, Request}};
-use crate::{bridge::{self, OfferedTool}, client::context::Context, base::heavy::{LARGE, heavy}, plugins::catalog::{Catalog, Served}};
+use super::{
+    answered::Answered,
+    background,
+    failed::{Failed, defect},
+    request::{Prepared, Request},
+};
+use crate::{
+    base::heavy::{LARGE, heavy},
+    bridge::{self, OfferedTool},
+    client::context::Context,
+    plugins::catalog::{Catalog, Served},
+};
 
 const METHOD: &str = "tools/call";
 

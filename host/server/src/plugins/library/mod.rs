@@ -20,8 +20,19 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use wharf_sandbox::{Sandbox, model::Kind};
 
-use super::{announced::{Announcements, Kinds}, bring::{Bringer, Brought, Fresh}, catalog::{Catalog, Generations, Served}, loader::{Loader, Problem}, published::{Change, FIRST_LOAD, Shelf, Status}};
-use crate::{access::scope::Scopes, base::{ledger::Ledger, paths::Stamp, text::escaped}, bridge::Offer, config::{Config, PluginConfig}};
+use super::{
+    announced::{Announcements, Kinds},
+    bring::{Bringer, Brought, Fresh},
+    catalog::{Catalog, Generations, Served},
+    loader::{Loader, Problem},
+    published::{Change, FIRST_LOAD, Shelf, Status},
+};
+use crate::{
+    access::scope::Scopes,
+    base::{ledger::Ledger, paths::Stamp, text::escaped},
+    bridge::Offer,
+    config::{Config, PluginConfig},
+};
 
 mod wanted;
 

@@ -3,7 +3,10 @@
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
 use super::Library;
-use crate::{base::paths::FileId, config::{self, Origin, PluginConfig}};
+use crate::{
+    base::paths::FileId,
+    config::{self, Origin, PluginConfig},
+};
 
 impl Library {
     /// The plugins there should be, in order of precedence.

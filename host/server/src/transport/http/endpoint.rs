@@ -25,8 +25,21 @@ use wharf_protocol::{
     revision::Era,
 };
 
-use super::{body::{Hold, read_message}, connections::Peer, headers::{accepts, check_mirrored, check_name, single, text}, refused::{Refused, json}, reply::{First, Reply, Running, Work, accepted, answered, event_stream}, resume::Streams, sessions::Sessions};
-use crate::{base::ledger::{Charge, no_room}, client::{context::Context, notifier::Feed, outbox::Outlet, server::Server, session::Session}, methods::{response::Text, router}, transport::admission};
+use super::{
+    body::{Hold, read_message},
+    connections::Peer,
+    headers::{accepts, check_mirrored, check_name, single, text},
+    refused::{Refused, json},
+    reply::{First, Reply, Running, Work, accepted, answered, event_stream},
+    resume::Streams,
+    sessions::Sessions,
+};
+use crate::{
+    base::ledger::{Charge, no_room},
+    client::{context::Context, notifier::Feed, outbox::Outlet, server::Server, session::Session},
+    methods::{response::Text, router},
+    transport::admission,
+};
 
 pub const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION_HEADER: &str = "mcp-protocol-version";

@@ -16,7 +16,14 @@ use tokio::{
 };
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
-use super::{connections::{Connections, Peer, Place}, endpoint::{Endpoint, SESSION_HEADER}, guard, paced::{PACE, Paced}, refused::{Refused, turn_away}, sse_legacy};
+use super::{
+    connections::{Connections, Peer, Place},
+    endpoint::{Endpoint, SESSION_HEADER},
+    guard,
+    paced::{PACE, Paced},
+    refused::{Refused, turn_away},
+    sse_legacy,
+};
 use crate::client::server::Server;
 
 /// How long a client may take to send its headers.

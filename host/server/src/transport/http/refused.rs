@@ -5,7 +5,10 @@ use http::{HeaderValue, StatusCode, header};
 use wharf_protocol::{Request, Revision, RpcError, message::error_text};
 
 use super::guard;
-use crate::{base::ledger::{Full, no_room}, client::server::Server};
+use crate::{
+    base::ledger::{Full, no_room},
+    client::server::Server,
+};
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 

@@ -17,8 +17,16 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use tokio::{sync::mpsc, time::Interval};
 use wharf_protocol::{RpcError, revision::Era};
 
-use super::{body::{Hold, Pieces}, connections::Busy, refused::JSON};
-use crate::{base::ledger::{Account, no_room}, client::{context, outbox::Queued}, methods::response::{Answer, Text}};
+use super::{
+    body::{Hold, Pieces},
+    connections::Busy,
+    refused::JSON,
+};
+use crate::{
+    base::ledger::{Account, no_room},
+    client::{context, outbox::Queued},
+    methods::response::{Answer, Text},
+};
 
 /// How often a silent stream says that it is alive.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);

@@ -20,8 +20,15 @@ use tokio::{
 };
 use wharf_protocol::Revision;
 
-use super::{body::Hold, connections::Busy, reply::{KEEP_ALIVE, Running}};
-use crate::{base::ledger::{Account, Charge}, client::session::Session};
+use super::{
+    body::Hold,
+    connections::Busy,
+    reply::{KEEP_ALIVE, Running},
+};
+use crate::{
+    base::ledger::{Account, Charge},
+    client::session::Session,
+};
 
 /// What one stream keeps, in bytes, besides its last event.
 const MAX_STREAM_BYTES: usize = 256 * 1024;

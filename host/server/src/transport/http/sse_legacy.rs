@@ -22,8 +22,20 @@ use tokio::{
     time::{Instant, Interval, interval_at},
 };
 
-use super::{body::read_message, connections::{Busy, Peer}, endpoint::Endpoint, guard, headers::accepts, refused::{Refused, turn_away}, reply::{KEEP_ALIVE, accepted, event, event_stream}};
-use crate::{base::random_id as unguessable, client::outbox::{Outlet, Queued}, transport::pipe::Pipe};
+use super::{
+    body::read_message,
+    connections::{Busy, Peer},
+    endpoint::Endpoint,
+    guard,
+    headers::accepts,
+    refused::{Refused, turn_away},
+    reply::{KEEP_ALIVE, accepted, event, event_stream},
+};
+use crate::{
+    base::random_id as unguessable,
+    client::outbox::{Outlet, Queued},
+    transport::pipe::Pipe,
+};
 
 /// How many bytes may wait to be read by a client.
 const QUEUED_BYTES: u32 = 256 * 1024;
