@@ -14,6 +14,7 @@ mod conformance;
 mod deny;
 mod examples;
 mod fuzz;
+mod imports;
 mod tidy;
 
 const USAGE: &str = "\

@@ -35,6 +35,7 @@ pub fn check(root: &Path) -> Result<()> {
             }
         }
     }
+    problems.extend(crate::imports::problems(root)?);
     if problems.is_empty() { Ok(()) } else { bail!("untidy:\n  {}", problems.join("\n  ")) }
 }
 
@@ -48,10 +49,10 @@ const FLOORS: [Floor; 4] = [
     Floor { room: "host/protocol/", forbidden: &["tokio", "wasmtime", "wharf_sandbox", "std::fs", "std::net"] },
     Floor { room: "host/sandbox/", forbidden: &["wharf_protocol", "jsonrpc"] },
     Floor { room: "host/server/src/transport/", forbidden: &["wharf_sandbox"] },
-    Floor { room: "host/server/src/grants.rs", forbidden: &["wharf_sandbox", "wharf_protocol", "tokio"] },
+    Floor { room: "host/server/src/access/grants.rs", forbidden: &["wharf_sandbox", "wharf_protocol", "tokio"] },
 ];
 
-fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) -> Result<()> {
+pub fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
         if path.is_symlink() || path.file_name().is_some_and(|name| name == "node_modules" || name == "target") {

@@ -1,0 +1,202 @@
+//! Who imports whom, read from the code: rooms see only the rooms below them, and no two files see each other.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use anyhow::{Context, Result};
+use syn::{
+    Attribute, ItemMod, ItemUse, UseTree,
+    visit::{self, Visit},
+};
+
+/// The rooms of the server, each with those it may see. Nothing else is let through, so a new arrow is a decision.
+const ROOMS: [(&str, &[&str]); 12] = [
+    ("base", &[]),
+    ("config", &["base"]),
+    ("schema", &["base"]),
+    ("tasks", &["base"]),
+    ("access", &["base", "config"]),
+    ("bridge", &["base", "config", "schema"]),
+    ("plugins", &["base", "config", "schema", "access", "bridge"]),
+    ("client", &["base", "config", "access", "bridge", "plugins", "tasks"]),
+    ("methods", &["base", "access", "bridge", "plugins", "tasks", "client"]),
+    ("transport", &["base", "config", "bridge", "client", "methods"]),
+    ("app", &["base", "config", "access", "plugins", "client", "transport"]),
+    ("cli", &["base", "config", "access", "bridge", "plugins", "client", "methods", "transport", "app"]),
+];
+
+/// What is wrong with the imports of the host's crates.
+pub fn problems(root: &Path) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for name in ["protocol", "sandbox", "server"] {
+        let graph = Graph::read(&root.join("host").join(name).join("src"))?;
+        if name == "server" {
+            problems.extend(graph.wrong_arrows());
+        }
+        problems.extend(graph.circles().iter().map(|circle| format!("host/{name}: these import each other: {circle}")));
+    }
+    Ok(problems)
+}
+
+/// By module, the modules that it names. What only tests name does not count.
+struct Graph(BTreeMap<String, BTreeSet<String>>);
+
+impl Graph {
+    fn read(source: &Path) -> Result<Self> {
+        let mut files = Vec::new();
+        crate::tidy::collect(source, &mut files)?;
+        let mut modules = BTreeMap::new();
+        for file in files {
+            let name = file.strip_prefix(source).unwrap_or(&file).with_extension("");
+            let mut name: Vec<String> = name.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+            // The crate itself and its binary name everything.
+            if name == ["lib"] || name == ["main"] {
+                continue;
+            }
+            if name.last().is_some_and(|last| last == "mod") {
+                name.pop();
+            }
+            let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+            let parsed = syn::parse_file(&text).with_context(|| file.display().to_string())?;
+            let mut named = Named { module: name.clone(), paths: Vec::new() };
+            named.visit_file(&parsed);
+            modules.insert(name.join("::"), named.paths);
+        }
+        let resolve = |path: &Vec<String>| {
+            (1..=path.len())
+                .rev()
+                .filter_map(|length| path.get(..length))
+                .map(|part| part.join("::"))
+                .find(|part| modules.contains_key(part))
+        };
+        let arrows = modules.iter().map(|(module, paths)| {
+            let named = paths.iter().filter_map(resolve).filter(|named| named != module).collect();
+            (module.clone(), named)
+        });
+        Ok(Self(arrows.collect()))
+    }
+
+    fn wrong_arrows(&self) -> Vec<String> {
+        let room = |module: &str| module.split("::").next().unwrap_or_default().to_owned();
+        let mut wrong = Vec::new();
+        for (from, named) in &self.0 {
+            let Some((_, may_see)) = ROOMS.iter().find(|(name, _)| *name == room(from)) else {
+                wrong.push(format!("host/server: `{from}` is in no room; give it one in xtask/src/imports.rs"));
+                continue;
+            };
+            for to in named.iter().filter(|to| room(to) != room(from) && !may_see.contains(&room(to).as_str())) {
+                wrong.push(format!("host/server: `{from}` names `{to}`, which the room `{}` may not see", room(from)));
+            }
+        }
+        wrong
+    }
+
+    /// Sets of modules each of which leads to all others of its set.
+    fn circles(&self) -> Vec<String> {
+        let reached = |start: &String| {
+            let mut reached = BTreeSet::new();
+            let mut next: Vec<&String> = self.0.get(start).into_iter().flatten().collect();
+            while let Some(module) = next.pop() {
+                if reached.insert(module.clone()) {
+                    next.extend(self.0.get(module).into_iter().flatten());
+                }
+            }
+            reached
+        };
+        let reached: BTreeMap<&String, BTreeSet<String>> =
+            self.0.keys().map(|module| (module, reached(module))).collect();
+        let leads = |from: &String, to: &String| reached.get(from).is_some_and(|reached| reached.contains(to));
+        let circles: BTreeSet<Vec<&str>> = self
+            .0
+            .keys()
+            .filter(|module| leads(module, module))
+            .map(|module| {
+                self.0.keys().filter(|other| leads(module, other) && leads(other, module)).map(String::as_str).collect()
+            })
+            .collect();
+        circles.iter().map(|circle| circle.join(", ")).collect()
+    }
+}
+
+/// The paths that a file names, from the root of its crate.
+struct Named {
+    module: Vec<String>,
+    paths: Vec<Vec<String>>,
+}
+
+impl Named {
+    fn add(&mut self, path: &[String]) {
+        let mut base = self.module.clone();
+        let mut rest = path.iter();
+        match path.first().map(String::as_str) {
+            Some("crate") => {
+                base.clear();
+                rest.next();
+            }
+            Some("self") => drop(rest.next()),
+            Some("super") => {
+                for _ in path.iter().take_while(|part| *part == "super") {
+                    base.pop();
+                    rest.next();
+                }
+            }
+            _ => return,
+        }
+        base.extend(rest.filter(|part| *part != "self").cloned());
+        self.paths.push(base);
+    }
+
+    fn add_tree(&mut self, before: &[String], tree: &UseTree) {
+        let with = |part: &syn::Ident| [before, &[part.to_string()]].concat();
+        match tree {
+            UseTree::Path(path) => self.add_tree(&with(&path.ident), &path.tree),
+            UseTree::Name(name) => self.add(&with(&name.ident)),
+            UseTree::Rename(name) => self.add(&with(&name.ident)),
+            UseTree::Glob(_) => self.add(before),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.add_tree(before, tree)),
+        }
+    }
+}
+
+fn of_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.meta.require_list().is_ok_and(|list| list.tokens.to_string() == "test")
+    })
+}
+
+impl<'a> Visit<'a> for Named {
+    fn visit_item_mod(&mut self, item: &'a ItemMod) {
+        if !of_tests(&item.attrs) {
+            visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'a ItemUse) {
+        // A room's front door shows what is behind it, and uses none of it.
+        if matches!(item.vis, syn::Visibility::Inherited) && !of_tests(&item.attrs) {
+            self.add_tree(&[], &item.tree);
+        }
+    }
+
+    fn visit_macro(&mut self, call: &'a syn::Macro) {
+        // What stands in a macro's arguments is no path yet.
+        for rest in call.tokens.to_string().split("crate :: ").skip(1) {
+            let path = rest.split(|character: char| !(character.is_alphanumeric() || "_: ".contains(character))).next();
+            let parts = path.unwrap_or_default().split("::").map(|part| part.trim().to_owned());
+            self.add(&std::iter::once("crate".to_owned()).chain(parts).collect::<Vec<_>>());
+        }
+        visit::visit_macro(self, call);
+    }
+
+    fn visit_path(&mut self, path: &'a syn::Path) {
+        let parts: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if parts.len() > 1 {
+            self.add(&parts);
+        }
+        visit::visit_path(self, path);
+    }
+}
