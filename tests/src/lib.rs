@@ -36,8 +36,8 @@ fn target() -> PathBuf {
 
 /// The binary under test: `WHARF_BIN`, else the one that `cargo xtask test` builds.
 pub fn binary() -> PathBuf {
-    let binary = std::env::var_os("WHARF_BIN").map_or_else(|| target().join("ci/wharf"), PathBuf::from);
-    assert!(binary.is_file(), "{} is missing: cargo build --profile ci -p wharf", binary.display());
+    let binary = std::env::var_os("WHARF_BIN").map_or_else(|| target().join("release/wharf"), PathBuf::from);
+    assert!(binary.is_file(), "{} is missing: cargo build --release", binary.display());
     binary
 }
 

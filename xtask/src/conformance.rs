@@ -54,7 +54,7 @@ const CLIENTS_PATIENCE: Duration = Duration::from_secs(1800);
 
 /// Builds, installs, runs everything, and fails at the end if anything did.
 pub fn check(root: &Path) -> Result<()> {
-    prepare()?;
+    prepare(&[])?;
     let place = Place::set_up(root)?;
     let mut problems = suite(&place)?;
     if let Err(problem) = clients(&place) {
@@ -108,7 +108,7 @@ impl Place {
     }
 
     fn binary(&self) -> PathBuf {
-        self.root.join("target/ci/wharf")
+        self.root.join("target/release/wharf")
     }
 
     fn config(&self) -> PathBuf {

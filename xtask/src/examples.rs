@@ -9,7 +9,7 @@ use crate::{run, run_in, say};
 /// The version the Python example names.
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 
-/// With the `wharf` that stands at `target/ci`.
+/// With the `wharf` that stands at `target/release`.
 pub fn build_and_call(root: &Path) -> Result<()> {
     let javascript = root.join("examples/javascript");
     npm(&javascript, &["install", "--no-audit", "--no-fund"]).context("the JavaScript example needs npm")?;
@@ -33,7 +33,7 @@ fn npm(folder: &Path, arguments: &[&str]) -> Result<()> {
 
 fn greets(root: &Path, plugin: &Path) -> Result<()> {
     let output =
-        Command::new(root.join("target/ci/wharf")).arg("call").arg(plugin).args(["greet", "name=Ada"]).output()?;
+        Command::new(root.join("target/release/wharf")).arg("call").arg(plugin).args(["greet", "name=Ada"]).output()?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     ensure!(
         output.status.success() && said == "Hello, Ada!",

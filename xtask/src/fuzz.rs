@@ -96,11 +96,11 @@ fn build(root: &Path) -> Result<std::path::PathBuf> {
     let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     cargo
         // Chosen among all default members, so that what they depend on is what the tests have built already.
-        .args(["build", "--locked", "--profile", "ci", "--features", "fuzz/libfuzzer", "--bin", "fuzz"])
+        .args(["build", "--locked", "--release", "--features", "fuzz/libfuzzer", "--bin", "fuzz"])
         .env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?)
         .env(WRAPPER, "1");
     crate::run_in(root, &mut cargo).context("fuzzing needs a C++ compiler, such as g++")?;
-    Ok(root.join("target/ci/fuzz"))
+    Ok(root.join("target/release/fuzz"))
 }
 
 /// Runs one target; how many inputs it took. What is worth keeping goes to `target/fuzz`, and what fails to the corpus, so

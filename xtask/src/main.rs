@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         "guests" => guests(),
         "demo" => demo(rest),
         "test" => test(),
-        "examples" => prepare().and_then(|()| examples::build_and_call(&root())),
+        "examples" => prepare(&[]).and_then(|()| examples::build_and_call(&root())),
         "conformance" => conformance::check(&root()),
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
@@ -96,9 +96,7 @@ fn run_in(folder: &Path, command: &mut Command) -> Result<()> {
 }
 
 fn build() -> Result<()> {
-    guests()?;
-    say("building target/release/wharf (several minutes the first time)");
-    cargo(&["build", "--release", "--locked", "--package", "wharf"])
+    prepare(&[])
 }
 
 /// Builds every plugin of the repository and puts it at `target/plugins/<name>.wasm`.
@@ -156,43 +154,46 @@ fn add_target() -> Result<()> {
 }
 
 fn demo(rest: &[String]) -> Result<()> {
-    prepare()?;
-    run(Command::new(root().join("target/ci/demo")).args(rest))
+    prepare(&["demo"])?;
+    run(Command::new(root().join("target/release/demo")).args(rest))
 }
 
 fn soak(rest: &[String]) -> Result<()> {
-    prepare()?;
-    run(Command::new(root().join("target/ci/soak")).args(rest))
+    prepare(&["soak"])?;
+    run(Command::new(root().join("target/release/soak")).args(rest))
 }
 
 fn bench(rest: &[String]) -> Result<()> {
     if rest.iter().any(|argument| argument == "--micro") {
         guests()?;
-        return cargo(&["bench", "--locked", "--profile", "ci", "--bench", "micro"]);
+        return cargo(&["bench", "--locked", "--bench", "micro"]);
     }
-    prepare()?;
+    prepare(&["bench", "sdk_echo", "bare_echo"])?;
     if !rest.iter().any(|argument| argument == "--brief") {
         // Measured where they can be had.
         if let Err(error) = examples::build_and_call(&root()) {
             say(&format!("no plugins in other languages: {error:#}"));
         }
     }
-    run(Command::new(root().join("target/ci/bench")).args(rest))
+    run(Command::new(root().join("target/release/bench")).args(rest))
 }
 
-/// The binaries and the plugins that demo and tests use. Built for all default members at once, as `cargo test` builds them:
-/// for one package alone, cargo would choose other features of shared dependencies and compile wasmtime twice.
-fn prepare() -> Result<()> {
+/// Every plugin, wharf, and what else a command runs. Chosen by `--bin` and not by `--package`: for one package alone, cargo
+/// would choose other features of shared dependencies, so that wasmtime is compiled twice and what is tested is not what is
+/// shipped.
+fn prepare(more: &[&str]) -> Result<()> {
     guests()?;
-    say("building wharf (5 to 12 minutes the first time, on two cores)");
-    cargo(&["build", "--locked", "--profile", "ci"])
+    say("building target/release/wharf (4 to 10 minutes the first time, on two cores)");
+    let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
+    arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
+    cargo(&arguments)
 }
 
 fn test() -> Result<()> {
     cargo(&["fmt", "--all", "--check"]).context("run `cargo fmt --all`")?;
     tidy::check(&root())?;
     deny::check(&root(), false)?;
-    prepare()?;
-    cargo(&["clippy", "--locked", "--profile", "ci", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
-    cargo(&["test", "--locked", "--profile", "ci"])
+    prepare(&[])?;
+    cargo(&["clippy", "--locked", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
+    cargo(&["test", "--locked", "--release"])
 }

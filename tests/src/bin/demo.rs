@@ -70,7 +70,7 @@ fn step(text: &str) {
 async fn main() -> Result<()> {
     let stay = std::env::args().any(|argument| argument == "--serve");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?.to_path_buf();
-    let binary = workspace.join("target/ci/wharf");
+    let binary = workspace.join("target/release/wharf");
     let built = workspace.join("target/plugins");
     let folder = tempfile::tempdir()?;
     let home = folder.path().canonicalize()?;
