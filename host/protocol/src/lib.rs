@@ -13,6 +13,7 @@ pub mod header;
 pub mod level;
 pub mod message;
 pub mod meta;
+pub mod method;
 pub mod model;
 pub mod params;
 pub mod question;
@@ -22,6 +23,7 @@ pub mod task;
 pub use error::RpcError;
 pub use level::Level;
 pub use message::{Frame, Id, Malformed, Message, Notification, Request, Response};
+pub use method::Method;
 pub use revision::{Era, Revision};
 
 /// A JSON object, in the order its author gave it.

@@ -10,6 +10,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     RpcError,
+    method::Method,
     params::{Params, Written},
     revision::Revision,
 };
@@ -67,6 +68,13 @@ pub struct Request {
     pub id: Id,
     pub method: String,
     pub params: Option<Params>,
+}
+
+impl Request {
+    /// Its method, if it is one of the protocol.
+    pub fn known(&self) -> Option<Method> {
+        Method::parse(&self.method)
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::{Frame, Message, Object, meta::RequestMeta};
+use wharf_protocol::{Frame, Message, Method, Object, meta::RequestMeta};
 
 use super::{
     arguments::Call,
@@ -69,7 +69,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let meta = RequestMeta::read(params).map_err(|error| anyhow::anyhow!("{error}"))?;
     let ctx = Context::of_claim(&server, &request.id, meta, &"command line".into(), outlet, charge)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
-    match admission::answer(&ctx, "tools/call", params).await {
+    match admission::answer(&ctx, Method::CallTool.as_str(), params).await {
         Ok(Answer::Own(result)) => show(&serde_json::from_str(&result)?),
         Ok(Answer::Kept(result)) => show(&serde_json::from_str(&result)?),
         Err(error) => {

@@ -2,7 +2,7 @@
 //! context's encoder writes it.
 
 use wharf_protocol::{
-    Level, Revision, RpcError,
+    Level, Method, RpcError,
     params::{self, Complete, CompleteContext, Params, Reference},
     revision::Era,
 };
@@ -16,63 +16,36 @@ use crate::{
     plugins::catalog::List,
 };
 
-/// Answers one request with the JSON of its result.
+/// Answers one request with the JSON of its result. The method is the client's word for it, which may be none.
 pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
     if ctx.encoder.revision.era() == Era::Modern {
         ctx.meta.log_level()?;
     }
-    match method {
-        "tools/list" => list(ctx, List::Tools, params).await,
-        "resources/list" => list(ctx, List::Resources, params).await,
-        "resources/templates/list" => list(ctx, List::Templates, params).await,
-        "prompts/list" => list(ctx, List::Prompts, params).await,
-        _ => made(ctx, method, params).await.map(Answer::Own),
-    }
-}
-
-/// What is made for one request.
-async fn made(ctx: &Context, method: &str, params: Option<&Params>) -> Result<String, RpcError> {
-    match (method, ctx.encoder.revision.era()) {
-        ("tools/call", _) => call::tool(ctx, params).await,
-        ("resources/read", _) => call::resource(ctx, params::read(params)?, params::read(params)?).await,
-        ("prompts/get", _) => call::prompt(ctx, params::read(params)?, params::read(params)?).await,
-        ("completion/complete", _) => complete(ctx, params::read(params)?).await,
-        ("ping", Era::Legacy) => Ok(ctx.encoder.empty()),
-        ("logging/setLevel", Era::Legacy) => set_level(ctx, params::read(params)?),
-        ("resources/subscribe", Era::Legacy) => subscribe(ctx, params::read(params)?).await,
-        ("resources/unsubscribe", Era::Legacy) => unsubscribe(ctx, params::read(params)?),
-        ("tasks/get", _) if has_tasks(ctx) => tasks::get(ctx, &params::read(params)?),
-        ("tasks/cancel", _) if has_tasks(ctx) => tasks::cancel(ctx, &params::read(params)?),
-        ("tasks/update", Era::Modern) if has_tasks(ctx) => tasks::update(ctx, params::read(params)?),
-        ("tasks/result", Era::Legacy) if has_tasks(ctx) => tasks::result(ctx, &params::read(params)?).await,
-        ("tasks/list", Era::Legacy) if has_tasks(ctx) => tasks::list(ctx, &params::read(params)?),
-        ("server/discover", Era::Modern) => Ok(ctx.encoder.discover(INSTRUCTIONS)),
-        ("subscriptions/listen", Era::Modern) => listen::listen(ctx, params::read(params)?).await,
-        _ => Err(RpcError::method_not_found(method)),
-    }
-}
-
-/// Whether a method exists for modern requests, which HTTP must know before it looks at anything else.
-pub fn is_modern_method(method: &str, tasks: bool) -> bool {
-    let of_tasks = matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel");
-    matches!(
-        method,
-        "tools/list"
-            | "tools/call"
-            | "resources/list"
-            | "resources/read"
-            | "resources/templates/list"
-            | "prompts/list"
-            | "prompts/get"
-            | "completion/complete"
-            | "server/discover"
-            | "subscriptions/listen"
-    ) || (tasks && of_tasks)
-}
-
-/// Which revisions have tasks, if the operator does.
-fn has_tasks(ctx: &Context) -> bool {
-    ctx.encoder.tasks && ctx.encoder.revision >= Revision::V2025_11_25
+    let known = Method::parse(method).filter(|known| known.is_in(ctx.encoder.revision, ctx.encoder.tasks));
+    let result = match known.ok_or_else(|| RpcError::method_not_found(method))? {
+        Method::ListTools => return list(ctx, List::Tools, params).await,
+        Method::ListResources => return list(ctx, List::Resources, params).await,
+        Method::ListTemplates => return list(ctx, List::Templates, params).await,
+        Method::ListPrompts => return list(ctx, List::Prompts, params).await,
+        Method::CallTool => call::tool(ctx, params).await,
+        Method::ReadResource => call::resource(ctx, params::read(params)?, params::read(params)?).await,
+        Method::GetPrompt => call::prompt(ctx, params::read(params)?, params::read(params)?).await,
+        Method::Complete => complete(ctx, params::read(params)?).await,
+        Method::Ping => Ok(ctx.encoder.empty()),
+        Method::SetLevel => set_level(ctx, params::read(params)?),
+        Method::Subscribe => subscribe(ctx, params::read(params)?).await,
+        Method::Unsubscribe => unsubscribe(ctx, params::read(params)?),
+        Method::GetTask => tasks::get(ctx, &params::read(params)?),
+        Method::CancelTask => tasks::cancel(ctx, &params::read(params)?),
+        Method::UpdateTask => tasks::update(ctx, params::read(params)?),
+        Method::TaskResult => tasks::result(ctx, &params::read(params)?).await,
+        Method::ListTasks => tasks::list(ctx, &params::read(params)?),
+        Method::Discover => Ok(ctx.encoder.discover(INSTRUCTIONS)),
+        Method::Listen => listen::listen(ctx, params::read(params)?).await,
+        // It comes before there is any context, and is the transport's.
+        Method::Initialize => Err(RpcError::method_not_found(method)),
+    };
+    result.map(Answer::Own)
 }
 
 async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Answer, RpcError> {

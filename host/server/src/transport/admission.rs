@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use wharf_protocol::{
-    Request, RpcError,
+    Method, Request, RpcError,
     meta::RequestMeta,
     params::{self, Params},
 };
@@ -40,8 +40,8 @@ pub fn unclaimed(meta: &RequestMeta) -> RpcError {
 /// Turns away a request of a revision with a handshake, where those are switched off.
 pub fn without_legacy(request: &Request, meta: &RequestMeta) -> RpcError {
     let offered = params::read::<params::Initialize>(request.params.as_ref());
-    match (request.method.as_str(), offered) {
-        ("initialize", Ok(offered)) => RpcError::unsupported_version(&offered.protocol_version),
+    match (request.known(), offered) {
+        (Some(Method::Initialize), Ok(offered)) => RpcError::unsupported_version(&offered.protocol_version),
         _ => unclaimed(meta),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::TaskTracker;
 use wharf_protocol::{
-    Frame, Malformed, Message, Notification, Request, Revision, RpcError,
+    Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
     message::{error_text, result_text},
     params,
 };
@@ -197,7 +197,7 @@ impl Pipe {
                 // Nobody is left to hear it.
                 () = pipe.outlet.closed() => return,
             };
-            let listened = answer.is_ok() && request.method == "subscriptions/listen";
+            let listened = answer.is_ok() && request.known() == Some(Method::Listen);
             let text = Text::of(&ctx, answer).into_string();
             // Its id may be used again by whoever reads the answer.
             drop((entered, permit));
@@ -223,16 +223,18 @@ impl Pipe {
             return Err(admission::without_legacy(request, &meta));
         }
         let session = self.session();
-        match (request.method.as_str(), session) {
-            ("initialize", None) => {
+        match (request.known(), session) {
+            (Some(Method::Initialize), None) => {
                 let params = params::read(request.params.as_ref())?;
                 let (session, result) = Session::open(&self.server, params, &self.principal)?;
                 *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
                 Ok(Start::Answer(result))
             }
-            ("ping", None) => Ok(Start::Answer("{}".into())),
-            ("server/discover" | "subscriptions/listen", None) => Err(admission::unclaimed(&meta)),
-            ("initialize", Some(_)) => Err(RpcError::invalid_request("this connection is initialized already")),
+            (Some(Method::Ping), None) => Ok(Start::Answer("{}".into())),
+            (Some(Method::Discover | Method::Listen), None) => Err(admission::unclaimed(&meta)),
+            (Some(Method::Initialize), Some(_)) => {
+                Err(RpcError::invalid_request("this connection is initialized already"))
+            }
             (_, None) => Err(RpcError::invalid_request(
                 "not initialized: send `initialize`, or a request with the modern `_meta`",
             )),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wharf_protocol::{
-    RpcError, model as mcp,
+    Method, RpcError, model as mcp,
     params::{GetPrompt, Retry},
 };
 use wharf_sandbox::{Operation, Outcome, model::PromptOutcome};
@@ -24,7 +24,7 @@ pub async fn prompt(ctx: &Context, params: GetPrompt, retry: Retry) -> Result<St
         return Err(RpcError::invalid_params(format!("the argument `{}` is required", missing.name)));
     }
     let bound = json!(given);
-    let request = Request { method: "prompts/get", name: &params.name, arguments: &bound, served };
+    let request = Request { method: Method::GetPrompt, name: &params.name, arguments: &bound, served };
     let carried = request.open(ctx, &retry)?;
     let given: Vec<(String, String)> = given.into_iter().collect();
     let operation = |context| Operation::GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };

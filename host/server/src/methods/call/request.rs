@@ -1,7 +1,7 @@
 //! One request to a plugin that may ask: its rounds, its questions, its roots.
 
 use serde_json::Value;
-use wharf_protocol::{Object, RpcError, model as mcp, params::Retry, revision::Era};
+use wharf_protocol::{Method, Object, RpcError, model as mcp, params::Retry, revision::Era};
 use wharf_sandbox::{
     Operation, Outcome,
     model::{self as wit, PromptOutcome, ReadOutcome, Round, ToolOutcome},
@@ -26,7 +26,7 @@ const MAX_STATE_BYTES: usize = 64 * 1024;
 
 /// One request to one plugin, whichever of the three it is.
 pub struct Request<'a> {
-    pub method: &'static str,
+    pub method: Method,
     pub name: &'a str,
     pub arguments: &'a Value,
     pub served: &'a Served,
@@ -44,7 +44,7 @@ impl Request<'_> {
     fn binding<'a>(&'a self, ctx: &'a Context) -> Binding<'a> {
         Binding {
             principal: &ctx.principal,
-            method: self.method,
+            method: self.method.as_str(),
             name: self.name,
             arguments: self.arguments,
             plugin_digest: self.served.plugin.code().digest(),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wharf_protocol::{
-    Object, RpcError, model as mcp,
+    Method, Object, RpcError, model as mcp,
     params::{ReadResource, Retry},
 };
 use wharf_sandbox::{Operation, Outcome, model::ReadOutcome};
@@ -22,7 +22,7 @@ pub async fn resource(ctx: &Context, params: ReadResource, retry: Retry) -> Resu
     let catalog = ctx.server.shelf.catalog().await;
     let Some((served, mime_type)) = catalog.resource(uri) else { return Err(RpcError::resource_not_found(uri)) };
     let none = json!({});
-    let request = Request { method: "resources/read", name: uri, arguments: &none, served };
+    let request = Request { method: Method::ReadResource, name: uri, arguments: &none, served };
     let carried = request.open(ctx, &retry)?;
     let operation = |context| Operation::ReadResource { uri: uri.clone(), context };
     let outcome = match request.prepare_and_run(ctx, retry, carried, operation).await {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, value::RawValue};
 use wharf_protocol::{
-    Revision, RpcError,
+    Method, Revision, RpcError,
     error::{METHOD_NOT_FOUND, clip},
     model::{self as mcp, TaskSupport, ToolResult},
     params::{self, CallTool, Params, Retry, TaskWanted},
@@ -24,8 +24,6 @@ use crate::{
     client::context::Context,
     plugins::catalog::{Catalog, Served},
 };
-
-const METHOD: &str = "tools/call";
 
 /// How a call is run.
 enum Mode {
@@ -48,7 +46,7 @@ pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcE
         Ok(mode) => mode,
         Err(failed) => return Answered::failed(ctx, failed).map(Answered::into_json),
     };
-    let carried = Request { method: METHOD, name: &name, arguments: &arguments, served }.open(ctx, &retry)?;
+    let carried = Request { method: Method::CallTool, name: &name, arguments: &arguments, served }.open(ctx, &retry)?;
     let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
     let arguments = match tool.input.check_within(arguments, bytes, limit, &served.checks).await {
         Ok(arguments) => arguments,
@@ -57,7 +55,7 @@ pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcE
             return Ok(ctx.encoder.tool_result(ToolResult::error(text)));
         }
     };
-    let request = Request { method: METHOD, name: &name, arguments: &arguments, served };
+    let request = Request { method: Method::CallTool, name: &name, arguments: &arguments, served };
     let prepared = match request.prepare(ctx, retry, carried).await {
         Ok(prepared) => prepared,
         Err(failed) => return Answered::failed(ctx, failed).map(Answered::into_json),
@@ -121,7 +119,7 @@ impl Call {
         let Some((served, tool)) = self.catalog.tool(&self.name) else {
             return Err(ctx.server.incident("a tool left its catalog"));
         };
-        let request = Request { method: METHOD, name: &self.name, arguments: &self.arguments, served };
+        let request = Request { method: Method::CallTool, name: &self.name, arguments: &self.arguments, served };
         let operation =
             |context| Operation::CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
         match request.run(ctx, self.prepared, operation).await {

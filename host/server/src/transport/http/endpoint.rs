@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::AbortOnDropHandle;
 use wharf_protocol::{
-    Frame, Malformed, Message, Notification, Request, Revision, RpcError,
+    Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
     error::{METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY},
     message::{error_text, result_text},
     meta::RequestMeta,
@@ -37,7 +37,7 @@ use super::{
 use crate::{
     base::ledger::{Charge, no_room},
     client::{context::Context, notifier::Feed, outbox::Outlet, server::Server, session::Session},
-    methods::{response::Text, router},
+    methods::response::Text,
     transport::admission,
 };
 
@@ -121,8 +121,8 @@ impl Endpoint {
                     return self.modern(headers, request, meta, from).await;
                 }
                 if modern_header {
-                    return Err(bad(&match request.method.as_str() {
-                        "initialize" => {
+                    return Err(bad(&match request.known() {
+                        Some(Method::Initialize) => {
                             RpcError::header_mismatch("`initialize` belongs to revisions before 2026-07-28")
                         }
                         _ => admission::unclaimed(&meta),
@@ -187,7 +187,7 @@ impl Endpoint {
         meta: RequestMeta,
         from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
-        if request.method == "initialize" {
+        if request.known() == Some(Method::Initialize) {
             if self.session(headers, None).is_ok() {
                 let error = RpcError::invalid_request("this session is initialized already");
                 return Err(Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error));
@@ -290,7 +290,9 @@ impl Endpoint {
         for message in &batch {
             let Ok(Message::Request(request)) = message else { continue };
             match admission::claim(request.params.as_ref()) {
-                Ok((false, meta)) if request.method != "initialize" && ids.insert(&request.id) => metas.push_back(meta),
+                Ok((false, meta)) if request.known() != Some(Method::Initialize) && ids.insert(&request.id) => {
+                    metas.push_back(meta)
+                }
                 _ => {
                     let error = RpcError::invalid_request("this request cannot be part of a batch");
                     return Err(Refused::new(StatusCode::BAD_REQUEST, Some(request), &error));
@@ -360,7 +362,7 @@ impl Endpoint {
         })?;
         check_name(headers, &request).map_err(|error| bad(&error))?;
         check_mirrored(headers, &request, &self.server).await.map_err(|error| bad(&error))?;
-        let listens = request.method == "subscriptions/listen";
+        let listens = request.known() == Some(Method::Listen);
         let permit = self.permit(if listens { &self.listens } else { &self.in_flight }, Some(&request))?;
         let (account, busy) = (from.peer.account().clone(), from.peer.work());
         let work = Box::pin(async move {
@@ -397,10 +399,9 @@ impl Endpoint {
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`"));
         }
-        if router::is_modern_method(&request.method, ctx.encoder.tasks) {
-            Ok(ctx)
-        } else {
-            Err(RpcError::method_not_found(&request.method))
+        match request.known().filter(|method| method.is_in(ctx.encoder.revision, ctx.encoder.tasks)) {
+            Some(_) => Ok(ctx),
+            None => Err(RpcError::method_not_found(&request.method)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Headers of a POST: read once, and compared with the body they mirror.
 
 use http::{HeaderMap, HeaderValue, header};
-use wharf_protocol::{Request, RpcError, header::decode_value, params};
+use wharf_protocol::{Method, Request, RpcError, header::decode_value, params};
 
 use crate::{bridge, client::server::Server};
 
@@ -31,14 +31,9 @@ pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>,
     if values.next().is_some() { Err(wrong()) } else { Ok(value) }
 }
 
-/// `Mcp-Name` mirrors the name or URI of the three methods that have one.
+/// `Mcp-Name` mirrors the name or URI of the methods that have one.
 pub fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
-    let key = match request.method.as_str() {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => return Ok(()),
-    };
+    let Some(key) = request.known().and_then(Method::name_member) else { return Ok(()) };
     let written = request.params.as_ref().and_then(|params| params.get(key));
     // A request without the member fails for that, later.
     let Some(expected) = written.and_then(|text| serde_json::from_str::<String>(text.get()).ok()) else {
@@ -56,7 +51,7 @@ pub fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError
 /// `Mcp-Param-*` mirror the arguments for which the tool's schema says so. What is wrong with the request otherwise is told
 /// later, by who finds it.
 pub async fn check_mirrored(headers: &HeaderMap, request: &Request, server: &Server) -> Result<(), RpcError> {
-    if request.method != "tools/call" {
+    if request.known() != Some(Method::CallTool) {
         return Ok(());
     }
     let params = request.params.as_ref();

@@ -1,0 +1,160 @@
+//! The requests that a client can make: each has one place here, and whoever handles them is told by the compiler when there is
+//! another.
+
+use crate::revision::{Era, Revision};
+
+/// A request of a client, by its method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    Initialize,
+    Ping,
+    Discover,
+    ListTools,
+    CallTool,
+    ListResources,
+    ListTemplates,
+    ReadResource,
+    Subscribe,
+    Unsubscribe,
+    ListPrompts,
+    GetPrompt,
+    Complete,
+    SetLevel,
+    Listen,
+    GetTask,
+    CancelTask,
+    UpdateTask,
+    TaskResult,
+    ListTasks,
+}
+
+impl Method {
+    pub const ALL: [Self; 20] = [
+        Self::Initialize,
+        Self::Ping,
+        Self::Discover,
+        Self::ListTools,
+        Self::CallTool,
+        Self::ListResources,
+        Self::ListTemplates,
+        Self::ReadResource,
+        Self::Subscribe,
+        Self::Unsubscribe,
+        Self::ListPrompts,
+        Self::GetPrompt,
+        Self::Complete,
+        Self::SetLevel,
+        Self::Listen,
+        Self::GetTask,
+        Self::CancelTask,
+        Self::UpdateTask,
+        Self::TaskResult,
+        Self::ListTasks,
+    ];
+
+    /// As it stands in a message.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Initialize => "initialize",
+            Self::Ping => "ping",
+            Self::Discover => "server/discover",
+            Self::ListTools => "tools/list",
+            Self::CallTool => "tools/call",
+            Self::ListResources => "resources/list",
+            Self::ListTemplates => "resources/templates/list",
+            Self::ReadResource => "resources/read",
+            Self::Subscribe => "resources/subscribe",
+            Self::Unsubscribe => "resources/unsubscribe",
+            Self::ListPrompts => "prompts/list",
+            Self::GetPrompt => "prompts/get",
+            Self::Complete => "completion/complete",
+            Self::SetLevel => "logging/setLevel",
+            Self::Listen => "subscriptions/listen",
+            Self::GetTask => "tasks/get",
+            Self::CancelTask => "tasks/cancel",
+            Self::UpdateTask => "tasks/update",
+            Self::TaskResult => "tasks/result",
+            Self::ListTasks => "tasks/list",
+        }
+    }
+
+    /// The method of that name, whatever the revision.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.as_str() == text)
+    }
+
+    /// Whether a revision has it. `tasks`: whether calls in the background are offered at all.
+    pub fn is_in(self, revision: Revision, tasks: bool) -> bool {
+        let era = revision.era();
+        let tasks = tasks && revision >= Revision::V2025_11_25;
+        match self {
+            Self::ListTools
+            | Self::CallTool
+            | Self::ListResources
+            | Self::ListTemplates
+            | Self::ReadResource
+            | Self::ListPrompts
+            | Self::GetPrompt
+            | Self::Complete => true,
+            Self::Initialize | Self::Ping | Self::SetLevel | Self::Subscribe | Self::Unsubscribe => era == Era::Legacy,
+            Self::Discover | Self::Listen => era == Era::Modern,
+            Self::GetTask | Self::CancelTask => tasks,
+            Self::UpdateTask => tasks && era == Era::Modern,
+            Self::TaskResult | Self::ListTasks => tasks && era == Era::Legacy,
+        }
+    }
+
+    /// The member of its parameters that names what it is about, which the header `Mcp-Name` mirrors.
+    pub const fn name_member(self) -> Option<&'static str> {
+        match self {
+            Self::CallTool | Self::GetPrompt => Some("name"),
+            Self::ReadResource => Some("uri"),
+            Self::GetTask | Self::UpdateTask | Self::CancelTask => Some("taskId"),
+            Self::Initialize
+            | Self::Ping
+            | Self::Discover
+            | Self::ListTools
+            | Self::ListResources
+            | Self::ListTemplates
+            | Self::Subscribe
+            | Self::Unsubscribe
+            | Self::ListPrompts
+            | Self::Complete
+            | Self::SetLevel
+            | Self::Listen
+            | Self::TaskResult
+            | Self::ListTasks => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_a_name_of_its_own() {
+        for method in Method::ALL {
+            assert_eq!(Method::parse(method.as_str()), Some(method));
+        }
+        assert_eq!(Method::parse("tools/List"), None);
+        assert_eq!(Method::parse(""), None);
+    }
+
+    #[test]
+    fn revisions_have_what_they_say() {
+        // By revision: without tasks, with them.
+        for (revision, plain, with_tasks) in [
+            (Revision::V2024_11_05, 13, 13),
+            (Revision::V2025_03_26, 13, 13),
+            (Revision::V2025_06_18, 13, 13),
+            (Revision::V2025_11_25, 13, 17),
+            (Revision::V2026_07_28, 10, 13),
+        ] {
+            let count = |tasks| Method::ALL.into_iter().filter(|method| method.is_in(revision, tasks)).count();
+            assert_eq!((count(false), count(true)), (plain, with_tasks), "{revision:?}");
+        }
+        assert!(!Method::Initialize.is_in(Revision::V2026_07_28, true));
+        assert!(!Method::UpdateTask.is_in(Revision::V2025_11_25, true));
+    }
+}
