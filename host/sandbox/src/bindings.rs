@@ -27,9 +27,9 @@ pub mod model {
     pub use super::generated::{
         exports::wharf::plugin::{
             completions::{Completion, Target},
-            prompts::{Message, Prompt, PromptArgument, PromptOutcome, PromptResult},
-            resources::{ReadOutcome, ResourceEntry, ResourceTemplate},
-            tools::{Hints, TaskSupport, Tool, ToolDetails, ToolOutcome, ToolResult},
+            prompts::{Message, Prompt, PromptArgument, PromptResult},
+            resources::{ResourceEntry, ResourceTemplate},
+            tools::{Hints, TaskSupport, Tool, ToolDetails, ToolResult},
         },
         wharf::plugin::{
             host::{Kind, Level},

@@ -12,10 +12,10 @@ use std::{
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 
 use crate::{
-    instance::{Instance, TRANSFER_SLACK_BYTES},
+    instance::{Instance, Operation, TRANSFER_SLACK_BYTES},
     limits::Refused,
     load::Plugin,
-    operation::{CallError, Operation, Outcome, outcome_bytes},
+    operation::CallError,
     runtime::Stopped,
     sandbox::Sandbox,
     scope::{Denial, Events, Limits, Scope},
@@ -23,13 +23,10 @@ use crate::{
     warm::Key,
 };
 
-/// How long a plugin may take to say what it offers.
-const LIST_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// An outcome, and what else there is to know of the call.
 #[derive(Debug)]
-pub struct Report {
-    pub result: Result<Outcome, CallError>,
+pub struct Report<T> {
+    pub result: Result<T, CallError>,
     pub denials: Vec<Denial>,
     /// The last of what the guest printed, unescaped.
     pub printed: String,
@@ -37,8 +34,8 @@ pub struct Report {
 }
 
 /// What a plugin is to do, for whom, and within what.
-pub struct Call {
-    pub operation: Operation,
+pub struct Call<O> {
+    pub operation: O,
     pub scope: Scope,
     pub events: Arc<dyn Events>,
     /// How long it may take, if not as long as the plugin's limit says.
@@ -49,11 +46,10 @@ pub struct Call {
 
 impl Plugin {
     /// Runs a call. Dropping the future stops it.
-    pub async fn call(&self, call: Call) -> Report {
+    pub async fn call<O: Operation>(&self, call: Call<O>) -> Report<O::Outcome> {
         let Call { operation, scope, events, timeout, client } = call;
         let limits = &self.0.spec.limits;
-        let own = if matches!(operation, Operation::List) { LIST_TIMEOUT } else { limits.timeout };
-        let timeout = timeout.unwrap_or(own);
+        let timeout = timeout.or(O::TIMEOUT).unwrap_or(limits.timeout);
         let started = Instant::now();
         let (traces, overran) = (Traces::default(), Arc::new(AtomicBool::new(false)));
         let state = CallState::new(events, traces.clone(), Arc::clone(&overran));
@@ -86,13 +82,13 @@ impl Plugin {
     }
 
     /// The call itself, from admission to outcome. Owns all it needs, so that it can move to another thread.
-    async fn run(
+    async fn run<O: Operation>(
         self,
-        operation: Operation,
+        operation: O,
         scope: Scope,
         call: CallState,
         client: Option<Arc<str>>,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
         // Never closed, so waiting ends with a permit or with the deadline. The store is dropped before them.
         let _turn = loop {
@@ -125,11 +121,11 @@ impl Plugin {
                 Instance::start(&code.linked, &self.0.spec.limits, state).await?
             }
         };
-        let result = instance.perform(&code.linked, operation).await;
+        let result = operation.perform(&mut instance, &code.linked).await;
         // After anything but its own answer it is not used again.
         let limit = self.0.spec.limits.output_bytes;
         let result = match result {
-            Ok(outcome) if outcome_bytes(&outcome) > limit => return Err(CallError::Output(limit)),
+            Ok(outcome) if O::bytes(&outcome) > limit => return Err(CallError::Output(limit)),
             Ok(_) | Err(CallError::Failed(_)) => result,
             Err(_) => return result,
         };

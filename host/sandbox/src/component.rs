@@ -22,7 +22,7 @@ pub struct Exports {
 }
 
 /// What an instance is made of.
-pub(crate) struct Linked {
+pub struct Linked {
     pub(crate) pre: InstancePre<State>,
     pub(crate) tools: Option<tools::GuestIndices>,
     pub(crate) resources: Option<resources::GuestIndices>,

@@ -1,13 +1,21 @@
 //! An instance: a store and what its component exports, found when first needed. It runs one operation at a time.
 
+use std::time::Duration;
+
 use wasmtime::{Store, UpdateDeadline, component};
 
 use crate::{
-    bindings::{completions, prompts, resources, tools},
+    bindings::{
+        completions::{self, Completion},
+        prompts, resources, tools,
+    },
     component::Linked,
     limits::Refused,
     load_error::{LoadError, one_line},
-    operation::{CallError, Listing, Operation, Outcome, call_error},
+    operation::{
+        CallError, CallTool, Complete, GetPrompt, List, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,
+        ToolAnswer, call_error,
+    },
     scope::Limits,
     store::State,
 };
@@ -15,7 +23,10 @@ use crate::{
 /// What crosses to the host besides the result itself: names, lengths, the sizes of records in lists.
 pub(crate) const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
 
-pub(crate) struct Instance {
+/// How long a plugin may take to say what it offers.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub struct Instance {
     store: Store<State>,
     instance: component::Instance,
     tools: Option<tools::Guest>,
@@ -80,35 +91,6 @@ impl Instance {
         (!state.budget.is_half_spent(self.base_bytes)).then(|| state.budget.used())
     }
 
-    pub(crate) async fn perform(&mut self, code: &Linked, operation: Operation) -> Result<Outcome, CallError> {
-        match operation {
-            Operation::List => self.list(code).await.map(Outcome::Listing),
-            Operation::CallTool { name, args, context } => {
-                let tools = guest!(self, code, tools);
-                let outcome = tools.call_call_tool(&mut self.store, &name, &args, &context).await.map_err(trap)?;
-                outcome.map(Outcome::Tool).map_err(CallError::Failed)
-            }
-            Operation::ReadResource { uri, context } => {
-                let resources = guest!(self, code, resources);
-                let outcome = resources.call_read_resource(&mut self.store, &uri, &context).await.map_err(trap)?;
-                outcome.map(Outcome::Read).map_err(CallError::Failed)
-            }
-            Operation::GetPrompt { name, args, context } => {
-                let prompts = guest!(self, code, prompts);
-                let outcome = prompts.call_get_prompt(&mut self.store, &name, &args, &context).await.map_err(trap)?;
-                outcome.map(Outcome::Prompt).map_err(CallError::Failed)
-            }
-            Operation::Complete { target, argument, value, others } => {
-                let completions = guest!(self, code, completions);
-                let outcome = completions
-                    .call_complete(&mut self.store, &target, &argument, &value, &others)
-                    .await
-                    .map_err(trap)?;
-                outcome.map(Outcome::Completion).map_err(CallError::Failed)
-            }
-        }
-    }
-
     async fn list(&mut self, code: &Linked) -> Result<Listing, CallError> {
         let Self { store, instance, .. } = self;
         let wrong = |interface: &str, error: &wasmtime::Error| CallError::Trap {
@@ -135,5 +117,105 @@ impl Instance {
             completions.load(&mut *store, instance).map_err(|error| wrong("completions", &error))?;
         }
         Ok(listing)
+    }
+}
+
+/// Something to have a plugin do, and what comes of it.
+pub trait Operation: sealed::Perform {}
+
+impl<O: sealed::Perform> Operation for O {}
+
+pub(crate) mod sealed {
+    use std::time::Duration;
+
+    use super::{Instance, Linked};
+    use crate::operation::CallError;
+
+    pub trait Perform: Send + 'static {
+        type Outcome: Send + 'static;
+
+        /// How long it may take, if not as long as the plugin's limit says.
+        const TIMEOUT: Option<Duration> = None;
+
+        fn perform(
+            self,
+            instance: &mut Instance,
+            linked: &Linked,
+        ) -> impl Future<Output = Result<Self::Outcome, CallError>> + Send;
+
+        /// What an outcome takes of the plugin's limit on output, about.
+        fn bytes(outcome: &Self::Outcome) -> usize;
+    }
+}
+
+impl sealed::Perform for List {
+    type Outcome = Listing;
+
+    const TIMEOUT: Option<Duration> = Some(LIST_TIMEOUT);
+
+    async fn perform(self, instance: &mut Instance, linked: &Linked) -> Result<Listing, CallError> {
+        instance.list(linked).await
+    }
+
+    /// Lists were limited on their way in.
+    fn bytes(_: &Listing) -> usize {
+        0
+    }
+}
+
+impl sealed::Perform for CallTool {
+    type Outcome = Outcome<ToolAnswer>;
+
+    async fn perform(self, instance: &mut Instance, linked: &Linked) -> Result<Self::Outcome, CallError> {
+        let tools = guest!(instance, linked, tools);
+        let called = tools.call_call_tool(&mut instance.store, &self.name, &self.args, &self.context).await;
+        called.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
+    }
+
+    fn bytes(outcome: &Self::Outcome) -> usize {
+        outcome.bytes(ToolAnswer::bytes)
+    }
+}
+
+impl sealed::Perform for ReadResource {
+    type Outcome = Outcome<ReadAnswer>;
+
+    async fn perform(self, instance: &mut Instance, linked: &Linked) -> Result<Self::Outcome, CallError> {
+        let resources = guest!(instance, linked, resources);
+        let read = resources.call_read_resource(&mut instance.store, &self.uri, &self.context).await;
+        read.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
+    }
+
+    fn bytes(outcome: &Self::Outcome) -> usize {
+        outcome.bytes(ReadAnswer::bytes)
+    }
+}
+
+impl sealed::Perform for GetPrompt {
+    type Outcome = Outcome<PromptAnswer>;
+
+    async fn perform(self, instance: &mut Instance, linked: &Linked) -> Result<Self::Outcome, CallError> {
+        let prompts = guest!(instance, linked, prompts);
+        let got = prompts.call_get_prompt(&mut instance.store, &self.name, &self.args, &self.context).await;
+        got.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
+    }
+
+    fn bytes(outcome: &Self::Outcome) -> usize {
+        outcome.bytes(PromptAnswer::bytes)
+    }
+}
+
+impl sealed::Perform for Complete {
+    type Outcome = Completion;
+
+    async fn perform(self, instance: &mut Instance, linked: &Linked) -> Result<Completion, CallError> {
+        let completions = guest!(instance, linked, completions);
+        let Self { target, argument, value, others } = &self;
+        let completed = completions.call_complete(&mut instance.store, target, argument, value, others).await;
+        completed.map_err(trap)?.map_err(CallError::Failed)
+    }
+
+    fn bytes(outcome: &Completion) -> usize {
+        outcome.values.iter().map(String::len).sum()
     }
 }

@@ -6,49 +6,122 @@ use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
 use crate::bindings::{
-    completions::{Completion, Target},
-    prompts::{Prompt, PromptOutcome},
+    completions::Target,
+    prompts::{Prompt, PromptOutcome, PromptResult},
     resources::{ReadOutcome, ResourceEntry, ResourceTemplate},
-    tools::{Tool, ToolOutcome},
-    types::{Body, Content, Context, Failure, ResourceContents},
+    tools::{Tool, ToolOutcome, ToolResult},
+    types::{Body, Content, Context, Failure, ResourceContents, Round},
 };
 
-/// Something to have a plugin do.
+/// Say everything you offer.
 #[derive(Debug)]
-pub enum Operation {
-    /// Say everything you offer.
-    List,
-    CallTool {
-        name: String,
-        /// JSON. Shared, because a tool that asks is called again.
-        args: Arc<String>,
-        context: Context,
-    },
-    ReadResource {
-        uri: String,
-        context: Context,
-    },
-    GetPrompt {
-        name: String,
-        args: Vec<(String, String)>,
-        context: Context,
-    },
-    Complete {
-        target: Target,
-        argument: String,
-        value: String,
-        others: Vec<(String, String)>,
-    },
+pub struct List;
+
+/// Run a tool.
+#[derive(Debug)]
+pub struct CallTool {
+    /// By the name that the plugin gives it.
+    pub name: String,
+    /// JSON. Shared, because a tool that asks is called again.
+    pub args: Arc<String>,
+    pub context: Context,
 }
 
-/// What came of it, in the kind that was asked for.
+/// Read a resource.
 #[derive(Debug)]
-pub enum Outcome {
-    Listing(Listing),
-    Tool(ToolOutcome),
-    Read(ReadOutcome),
-    Prompt(PromptOutcome),
-    Completion(Completion),
+pub struct ReadResource {
+    pub uri: String,
+    pub context: Context,
+}
+
+/// Fill in a prompt.
+#[derive(Debug)]
+pub struct GetPrompt {
+    /// By the name that the plugin gives it.
+    pub name: String,
+    pub args: Vec<(String, String)>,
+    pub context: Context,
+}
+
+/// Complete an argument that a person is typing.
+#[derive(Debug)]
+pub struct Complete {
+    pub target: Target,
+    pub argument: String,
+    pub value: String,
+    pub others: Vec<(String, String)>,
+}
+
+/// What came of an operation in which a plugin may ask instead of answering.
+#[derive(Debug)]
+pub enum Outcome<T> {
+    Done(T),
+    /// It wants to be called again with the answers.
+    Ask(Round),
+}
+
+impl<T> Outcome<T> {
+    /// Questions have limits of their own.
+    pub(crate) fn bytes(&self, of_done: impl FnOnce(&T) -> usize) -> usize {
+        match self {
+            Self::Done(done) => of_done(done),
+            Self::Ask(_) => 0,
+        }
+    }
+}
+
+/// What a tool answers.
+#[derive(Debug)]
+pub enum ToolAnswer {
+    Text(String),
+    /// JSON.
+    Structured(String),
+    Result(ToolResult),
+}
+
+/// What a resource holds.
+#[derive(Debug)]
+pub enum ReadAnswer {
+    Text(String),
+    Contents(Vec<ResourceContents>),
+}
+
+/// What a prompt comes to.
+#[derive(Debug)]
+pub enum PromptAnswer {
+    Text(String),
+    Result(PromptResult),
+}
+
+impl From<ToolOutcome> for Outcome<ToolAnswer> {
+    fn from(outcome: ToolOutcome) -> Self {
+        match outcome {
+            ToolOutcome::Text(text) => Self::Done(ToolAnswer::Text(text)),
+            ToolOutcome::Structured(json) => Self::Done(ToolAnswer::Structured(json)),
+            ToolOutcome::Done(result) => Self::Done(ToolAnswer::Result(result)),
+            ToolOutcome::Ask(round) => Self::Ask(round),
+        }
+    }
+}
+
+impl From<ReadOutcome> for Outcome<ReadAnswer> {
+    fn from(outcome: ReadOutcome) -> Self {
+        match outcome {
+            ReadOutcome::Text(text) => Self::Done(ReadAnswer::Text(text)),
+            ReadOutcome::Done(contents) => Self::Done(ReadAnswer::Contents(contents)),
+            ReadOutcome::Ask(round) => Self::Ask(round),
+        }
+    }
+}
+
+impl From<PromptOutcome> for Outcome<PromptAnswer> {
+    fn from(outcome: PromptOutcome) -> Self {
+        match outcome {
+            PromptOutcome::Text(text) => Self::Done(PromptAnswer::Text(text)),
+            PromptOutcome::Done(result) => Self::Done(PromptAnswer::Result(result)),
+            PromptOutcome::Ask(round) => Self::Ask(round),
+        }
+    }
 }
 
 /// Everything a plugin offers.
@@ -103,26 +176,37 @@ pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
     CallError::Trap { message, detail: format!("{error:?}") }
 }
 
-/// What an outcome takes, about.
-pub(crate) fn outcome_bytes(outcome: &Outcome) -> usize {
-    match outcome {
-        Outcome::Tool(ToolOutcome::Text(text) | ToolOutcome::Structured(text)) => text.len(),
-        Outcome::Tool(ToolOutcome::Done(result)) => {
-            let content: usize = result.content.iter().map(content_bytes).sum();
-            content + json_bytes(&result.structured) + json_bytes(&result.more)
+impl ToolAnswer {
+    /// What it takes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Structured(text) => text.len(),
+            Self::Result(result) => {
+                let content: usize = result.content.iter().map(content_bytes).sum();
+                content + json_bytes(&result.structured) + json_bytes(&result.more)
+            }
         }
-        Outcome::Read(ReadOutcome::Text(text)) | Outcome::Prompt(PromptOutcome::Text(text)) => text.len(),
-        Outcome::Read(ReadOutcome::Done(contents)) => contents.iter().map(contents_bytes).sum(),
-        Outcome::Prompt(PromptOutcome::Done(result)) => {
-            let messages: usize = result.messages.iter().map(|message| content_bytes(&message.content)).sum();
-            messages + json_bytes(&result.description) + json_bytes(&result.more)
+    }
+}
+
+impl ReadAnswer {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Contents(contents) => contents.iter().map(contents_bytes).sum(),
         }
-        Outcome::Completion(completion) => completion.values.iter().map(String::len).sum(),
-        // Questions have limits of their own, and lists were limited on their way in.
-        Outcome::Listing(_) => 0,
-        Outcome::Tool(ToolOutcome::Ask(_))
-        | Outcome::Read(ReadOutcome::Ask(_))
-        | Outcome::Prompt(PromptOutcome::Ask(_)) => 0,
+    }
+}
+
+impl PromptAnswer {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Result(result) => {
+                let messages: usize = result.messages.iter().map(|message| content_bytes(&message.content)).sum();
+                messages + json_bytes(&result.description) + json_bytes(&result.more)
+            }
+        }
     }
 }
 

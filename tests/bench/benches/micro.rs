@@ -19,7 +19,7 @@ use wharf_protocol::{
     model::ServerInfo,
 };
 use wharf_sandbox::{
-    Call, CompilerConfig, Listing, Operation, Outcome, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope, Silence,
+    Call, CallTool, CompilerConfig, Listing, Operation, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope, Silence,
     ledger::Account,
     model::{Abilities, Context},
 };
@@ -72,16 +72,13 @@ impl Echo {
         Self { runtime, plugin: Plugin::new(code, spec) }
     }
 
-    fn run(&self, operation: Operation, client: Option<Arc<str>>) -> Outcome {
+    fn run<O: Operation>(&self, operation: O, client: Option<Arc<str>>) -> O::Outcome {
         let call = Call { operation, scope: Scope::default(), events: Arc::new(Silence), timeout: None, client };
         self.runtime.block_on(self.plugin.call(call)).result.expect("an outcome")
     }
 
     fn listing(&self) -> Listing {
-        match self.run(Operation::List, None) {
-            Outcome::Listing(listing) => listing,
-            _ => Listing::default(),
-        }
+        self.run(wharf_sandbox::List, None)
     }
 }
 
@@ -92,13 +89,9 @@ fn config(text: &str) -> Config {
     config::load(Some(&file), &CommandLine::default()).expect("a config")
 }
 
-fn call(bytes: usize) -> Operation {
+fn call(bytes: usize) -> CallTool {
     let context = Context { answers: Vec::new(), state: None, abilities: Abilities::empty(), more: "{}".into() };
-    Operation::CallTool {
-        name: "echo".into(),
-        args: format!(r#"{{"message":"{}"}}"#, "x".repeat(bytes)).into(),
-        context,
-    }
+    CallTool { name: "echo".into(), args: format!(r#"{{"message":"{}"}}"#, "x".repeat(bytes)).into(), context }
 }
 
 #[divan::bench(args = [32, 65_536])]
@@ -179,7 +172,7 @@ fn scope(bencher: Bencher, directories: usize) {
 #[divan::bench]
 fn instantiate(bencher: Bencher) {
     let echo = Echo::new();
-    bencher.bench(|| echo.run(Operation::List, None));
+    bencher.bench(|| echo.run(wharf_sandbox::List, None));
 }
 
 #[divan::bench(args = [32, 65_536])]

@@ -6,7 +6,7 @@ use wharf_protocol::{
     params::{self, Complete, CompleteContext, Params, Reference},
     revision::Era,
 };
-use wharf_sandbox::{Operation, Outcome, model::Target};
+use wharf_sandbox::model::Target;
 
 use super::{call, listen, response::Answer, tasks};
 use crate::{
@@ -79,15 +79,14 @@ async fn complete(ctx: &Context, params: Complete) -> Result<String, RpcError> {
         }));
     }
     let CompleteContext { arguments } = params.context.unwrap_or_default();
-    let operation = Operation::Complete {
+    let operation = wharf_sandbox::Complete {
         target,
         argument: params.argument.name,
         value: params.argument.value,
         others: arguments.unwrap_or_default().into_iter().collect(),
     };
     match call::once(ctx, served, operation, &CallRoots::default()).await {
-        Ok(Outcome::Completion(completion)) => Ok(ctx.encoder.completion(bridge::completion(completion))),
-        Ok(_) => Err(ctx.server.incident("a completion had another outcome")),
+        Ok(ran) => Ok(ctx.encoder.completion(bridge::completion(ran.outcome))),
         Err(failed) => call::other_failed(failed),
     }
 }

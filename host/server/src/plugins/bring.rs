@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
-use wharf_sandbox::{Call, Code, LoadError, Operation, Outcome, Plugin, PluginSpec, Silence};
+use wharf_sandbox::{Call, Code, List, LoadError, Plugin, PluginSpec, Silence};
 
 use super::{
     catalog::Served,
@@ -103,7 +103,7 @@ impl Bringer {
         // Never closed.
         let turn = self.asking.acquire().await;
         let scope = self.scopes.for_listing(config);
-        let call = Call { operation: Operation::List, scope, events: Arc::new(Silence), timeout: None, client: None };
+        let call = Call { operation: List, scope, events: Arc::new(Silence), timeout: None, client: None };
         let report = {
             let mut asked = std::pin::pin!(plugin.call(call));
             match tokio::time::timeout(SLOW_LIST, &mut asked).await {
@@ -116,8 +116,7 @@ impl Bringer {
         };
         drop(turn);
         let listing = match report.result {
-            Ok(Outcome::Listing(listing)) => listing,
-            Ok(_) => return Err(Problem { stage: "list", text: "it answered something else".into() }),
+            Ok(listing) => listing,
             Err(error) => {
                 let printed = if report.printed.is_empty() {
                     String::new()

@@ -1,17 +1,26 @@
 //! One run of a plugin: stopped when its access is taken away, and reported to operator and client.
 
-use wharf_sandbox::{
-    Call, CallError, Denial, Operation, Outcome,
-    model::{self as wit, ToolOutcome},
-};
+use wharf_sandbox::{Call, CallError, Denial, Operation};
 
 use super::failed::Failed;
 use crate::{
     access::scope::CallRoots, base::text::escaped, bridge, client::context::Context, plugins::catalog::Served,
 };
 
+/// What a run came to.
+pub struct Ran<T> {
+    pub outcome: T,
+    /// What the client may be told of what was refused; empty if nothing was.
+    pub hints: String,
+}
+
 /// Runs a plugin once. Stops it when its access is taken away: a revoked grant, or a root the client has closed.
-pub async fn once(ctx: &Context, served: &Served, operation: Operation, roots: &CallRoots) -> Result<Outcome, Failed> {
+pub async fn once<O: Operation>(
+    ctx: &Context,
+    served: &Served,
+    operation: O,
+    roots: &CallRoots,
+) -> Result<Ran<O::Outcome>, Failed> {
     let id = &served.config.id;
     let scope = ctx.server.scopes.for_call(&served.config, roots);
     // What runs in the background may run longer.
@@ -43,11 +52,7 @@ pub async fn once(ctx: &Context, served: &Served, operation: Operation, roots: &
         tracing::debug!(plugin = id, "printed: {}", escaped(&served.config.settings.redacted(&report.printed)));
     }
     match report.result {
-        Ok(Outcome::Tool(ToolOutcome::Done(mut result))) if result.is_error && !hints.is_empty() => {
-            result.content.push(wit::Content::Text(hints));
-            Ok(Outcome::Tool(ToolOutcome::Done(result)))
-        }
-        Ok(outcome) => Ok(outcome),
+        Ok(outcome) => Ok(Ran { outcome, hints }),
         Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
             Some(error) => Failed::Rpc(error),
             None => Failed::Told(join(&crate::base::text::clean(&failure.message), &hints)),

@@ -3,9 +3,9 @@
 use serde_json::json;
 use wharf_protocol::{
     Method, RpcError, model as mcp,
-    params::{GetPrompt, Retry},
+    params::{self, Retry},
 };
-use wharf_sandbox::{Operation, Outcome, model::PromptOutcome};
+use wharf_sandbox::{GetPrompt, PromptAnswer};
 
 use super::{
     failed::{defect, other_failed},
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{bridge, client::context::Context};
 
-pub async fn prompt(ctx: &Context, params: GetPrompt, retry: Retry) -> Result<String, RpcError> {
+pub async fn prompt(ctx: &Context, params: params::GetPrompt, retry: Retry) -> Result<String, RpcError> {
     let catalog = ctx.server.shelf.catalog().await;
     let Some((served, prompt)) = catalog.prompt(&params.name) else {
         return Err(RpcError::invalid_params(format!("unknown prompt: {}", wharf_protocol::error::clip(&params.name))));
@@ -27,20 +27,18 @@ pub async fn prompt(ctx: &Context, params: GetPrompt, retry: Retry) -> Result<St
     let request = Request { method: Method::GetPrompt, name: &params.name, arguments: &bound, served };
     let carried = request.open(ctx, &retry)?;
     let given: Vec<(String, String)> = given.into_iter().collect();
-    let operation = |context| Operation::GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };
+    let operation = |context| GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };
     let outcome = match request.prepare_and_run(ctx, retry, carried, operation).await {
-        Ok(Outcome::Prompt(outcome)) => outcome,
-        Ok(_) => return Err(ctx.server.incident("a prompt had another outcome")),
+        Ok(ran) => ran.outcome,
         Err(failed) => return other_failed(failed),
     };
     let result = match outcome {
-        PromptOutcome::Text(text) => Ok(mcp::PromptResult {
+        PromptAnswer::Text(text) => Ok(mcp::PromptResult {
             description: prompt.published.description.clone(),
             messages: vec![mcp::PromptMessage { role: mcp::Role::User, content: mcp::Content::Text(text) }],
             meta: None,
         }),
-        PromptOutcome::Done(result) => bridge::prompt_result(result),
-        PromptOutcome::Ask(_) => Err("it asked too often".into()),
+        PromptAnswer::Result(result) => bridge::prompt_result(result),
     };
     match result {
         Ok(result) => Ok(ctx.encoder.prompt_result(result)),

@@ -4,12 +4,12 @@ use serde_json::Value;
 use wharf_protocol::{Method, Object, RpcError, model as mcp, params::Retry, revision::Era};
 use wharf_sandbox::{
     Operation, Outcome,
-    model::{self as wit, PromptOutcome, ReadOutcome, Round, ToolOutcome},
+    model::{self as wit, Round},
 };
 
 use super::{
     failed::{Failed, ROOTS_KEY, defect},
-    once::once,
+    once::{Ran, once},
 };
 use crate::{
     access::scope::CallRoots,
@@ -70,35 +70,33 @@ impl Request<'_> {
     }
 
     /// Both: what a request does that never becomes a task.
-    pub async fn prepare_and_run(
+    pub async fn prepare_and_run<O: Operation<Outcome = Outcome<T>>, T>(
         &self,
         ctx: &Context,
         retry: Retry,
         carried: Carried,
-        operation: impl Fn(wit::Context) -> Operation,
-    ) -> Result<Outcome, Failed> {
+        operation: impl Fn(wit::Context) -> O,
+    ) -> Result<Ran<T>, Failed> {
         let prepared = self.prepare(ctx, retry, carried).await?;
         self.run(ctx, prepared, operation).await
     }
 
     /// Runs the operation until it is done or the client must answer.
-    pub async fn run(
+    pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
         &self,
         ctx: &Context,
         prepared: Prepared,
-        operation: impl Fn(wit::Context) -> Operation,
-    ) -> Result<Outcome, Failed> {
+        operation: impl Fn(wit::Context) -> O,
+    ) -> Result<Ran<T>, Failed> {
         let Prepared { offered, mut carried, roots } = prepared;
         loop {
             let mut context = ctx.for_plugin();
             context.answers = carried.answers.iter().filter_map(bridge::carried_answer).collect();
             context.state.clone_from(&carried.state);
-            let outcome = once(ctx, self.served, operation(context), &roots).await?;
-            let round = match outcome {
-                Outcome::Tool(ToolOutcome::Ask(round))
-                | Outcome::Read(ReadOutcome::Ask(round))
-                | Outcome::Prompt(PromptOutcome::Ask(round)) => round,
-                done => return Ok(done),
+            let ran = once(ctx, self.served, operation(context), &roots).await?;
+            let round = match ran.outcome {
+                Outcome::Ask(round) => round,
+                Outcome::Done(outcome) => return Ok(Ran { outcome, hints: ran.hints }),
             };
             let questions = self.questions(ctx, &round)?;
             // With the answers at hand, this only asked again what was asked when they were given: it tells what they answer,

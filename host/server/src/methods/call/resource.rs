@@ -3,9 +3,9 @@
 use serde_json::json;
 use wharf_protocol::{
     Method, Object, RpcError, model as mcp,
-    params::{ReadResource, Retry},
+    params::{self, Retry},
 };
-use wharf_sandbox::{Operation, Outcome, model::ReadOutcome};
+use wharf_sandbox::{ReadAnswer, ReadResource};
 
 use super::{
     failed::{defect, other_failed},
@@ -16,7 +16,7 @@ use crate::{
     client::context::Context,
 };
 
-pub async fn resource(ctx: &Context, params: ReadResource, retry: Retry) -> Result<String, RpcError> {
+pub async fn resource(ctx: &Context, params: params::ReadResource, retry: Retry) -> Result<String, RpcError> {
     let uri = &params.uri;
     check_uri(uri)?;
     let catalog = ctx.server.shelf.catalog().await;
@@ -24,14 +24,13 @@ pub async fn resource(ctx: &Context, params: ReadResource, retry: Retry) -> Resu
     let none = json!({});
     let request = Request { method: Method::ReadResource, name: uri, arguments: &none, served };
     let carried = request.open(ctx, &retry)?;
-    let operation = |context| Operation::ReadResource { uri: uri.clone(), context };
+    let operation = |context| ReadResource { uri: uri.clone(), context };
     let outcome = match request.prepare_and_run(ctx, retry, carried, operation).await {
-        Ok(Outcome::Read(outcome)) => outcome,
-        Ok(_) => return Err(ctx.server.incident("a read had another outcome")),
+        Ok(ran) => ran.outcome,
         Err(failed) => return other_failed(failed),
     };
     let result = match outcome {
-        ReadOutcome::Text(text) => Ok(mcp::ReadResult {
+        ReadAnswer::Text(text) => Ok(mcp::ReadResult {
             contents: vec![mcp::ResourceContents {
                 uri: uri.clone(),
                 mime_type: mime_type.map(ToOwned::to_owned),
@@ -39,8 +38,7 @@ pub async fn resource(ctx: &Context, params: ReadResource, retry: Retry) -> Resu
                 more: Object::new(),
             }],
         }),
-        ReadOutcome::Done(contents) => bridge::read_result(contents),
-        ReadOutcome::Ask(_) => Err("it asked too often".into()),
+        ReadAnswer::Contents(contents) => bridge::read_result(contents),
     };
     match result {
         Ok(result) => Ok(ctx.encoder.read_result(result)),

@@ -7,15 +7,16 @@ use wharf_protocol::{
     Method, Revision, RpcError,
     error::{METHOD_NOT_FOUND, clip},
     model::{self as mcp, TaskSupport, ToolResult},
-    params::{self, CallTool, Params, Retry, TaskWanted},
+    params::{self, Params, Retry, TaskWanted},
     revision::Era,
 };
-use wharf_sandbox::{Operation, Outcome, model::ToolOutcome};
+use wharf_sandbox::{CallTool, ToolAnswer, model::Content};
 
 use super::{
     answered::Answered,
     background,
     failed::{Failed, defect},
+    once::Ran,
     request::{Prepared, Request},
 };
 use crate::{
@@ -33,7 +34,7 @@ enum Mode {
 }
 
 pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcError> {
-    let CallTool { name } = params::read(params)?;
+    let params::CallTool { name } = params::read(params)?;
     let retry: Retry = params::read(params)?;
     let wanted: TaskWanted = params::read(params)?;
     let catalog = ctx.server.shelf.catalog().await;
@@ -120,27 +121,36 @@ impl Call {
             return Err(ctx.server.incident("a tool left its catalog"));
         };
         let request = Request { method: Method::CallTool, name: &self.name, arguments: &self.arguments, served };
-        let operation =
-            |context| Operation::CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
+        let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
         match request.run(ctx, self.prepared, operation).await {
-            Ok(Outcome::Tool(outcome)) => told(ctx, served, tool, outcome).await,
-            Ok(_) => Err(ctx.server.incident("a tool call had another outcome")),
+            Ok(Ran { outcome, hints }) => told(ctx, served, tool, with_hints(outcome, hints)).await,
             Err(failed) => Answered::failed(ctx, failed),
         }
     }
 }
 
+/// A failure tells what was refused as well.
+fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
+    match outcome {
+        ToolAnswer::Result(mut result) if result.is_error && !hints.is_empty() => {
+            result.content.push(Content::Text(hints));
+            ToolAnswer::Result(result)
+        }
+        outcome => outcome,
+    }
+}
+
 /// What the client is told of an outcome, once it is found to keep what the tool promises.
-async fn told(ctx: &Context, served: &Served, tool: &OfferedTool, outcome: ToolOutcome) -> Result<Answered, RpcError> {
-    if let (ToolOutcome::Text(text), None) = (&outcome, &tool.output) {
+async fn told(ctx: &Context, served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, RpcError> {
+    if let (ToolAnswer::Text(text), None) = (&outcome, &tool.output) {
         let json = heavy(text.len(), || ctx.encoder.text_result(text));
         return Ok(Answered::Result { json, is_error: false });
     }
     let limit = served.config.limits.timeout;
     let structured_bytes = match &outcome {
-        ToolOutcome::Structured(json) => json.len(),
-        ToolOutcome::Done(result) => result.structured.as_ref().map_or(0, String::len),
-        ToolOutcome::Text(_) | ToolOutcome::Ask(_) => 0,
+        ToolAnswer::Structured(json) => json.len(),
+        ToolAnswer::Result(result) => result.structured.as_ref().map_or(0, String::len),
+        ToolAnswer::Text(_) => 0,
     };
     // One large result of a plugin at a time, from here until it is written.
     let _turn = if structured_bytes > LARGE {
@@ -152,10 +162,9 @@ async fn told(ctx: &Context, served: &Served, tool: &OfferedTool, outcome: ToolO
         None
     };
     let result = match outcome {
-        ToolOutcome::Text(text) => Ok(ToolResult { content: vec![mcp::Content::Text(text)], ..ToolResult::default() }),
-        ToolOutcome::Structured(json) => heavy(structured_bytes, || bridge::structured_result(&json)),
-        ToolOutcome::Done(result) => heavy(structured_bytes, || bridge::tool_result(result)),
-        ToolOutcome::Ask(_) => Err("it asked too often".to_owned()),
+        ToolAnswer::Text(text) => Ok(ToolResult { content: vec![mcp::Content::Text(text)], ..ToolResult::default() }),
+        ToolAnswer::Structured(json) => heavy(structured_bytes, || bridge::structured_result(&json)),
+        ToolAnswer::Result(result) => heavy(structured_bytes, || bridge::tool_result(result)),
     };
     let result = match result {
         Ok(result) => conforming(served, tool, result, structured_bytes).await,
