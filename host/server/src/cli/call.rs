@@ -17,7 +17,7 @@ use crate::{
     client::{context::Context, outbox::Outlet, server::Server},
     config,
     methods::response::Answer,
-    plugins::published::Status,
+    plugins::status::Status,
     transport::admission,
 };
 
@@ -36,8 +36,8 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let ledger = Ledger::new(config.total_host_memory_bytes);
     let (shelf, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
     for (id, status) in shelf.status() {
-        if let Status::Failed { stage, problem, .. } = status {
-            bail!("the plugin {id} does not load ({stage}): {problem}");
+        if let Status::Failed { problem, .. } = status {
+            bail!("the plugin {id} does not load ({}): {}", problem.stage, problem.text);
         }
     }
     let catalog = shelf.catalog.borrow().clone();

@@ -8,7 +8,7 @@ use super::load::{load_once, print};
 use crate::{
     base::ledger::Ledger,
     config::{self, Access, CommandLine, PluginConfig},
-    plugins::published::Status,
+    plugins::status::{Status, Subject},
 };
 
 pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
@@ -22,17 +22,18 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     let (shelf, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
     let catalog = shelf.catalog.borrow().clone();
     let mut failed = 0;
-    for (id, status) in shelf.status() {
+    for (subject, status) in shelf.status() {
         match status {
-            Status::Failed { stage, problem, .. } => {
+            Status::Failed { problem, .. } => {
                 failed += 1;
-                print(&format!("\n{id}: FAILED ({stage}): {problem}"))?;
+                print(&format!("\n{subject}: FAILED ({}): {}", problem.stage, problem.text))?;
             }
             Status::Serving => {
-                let Some(served) = catalog.served().iter().find(|served| served.config.id == id) else { continue };
+                let served = catalog.served().iter().find(|served| subject == Subject::plugin(&served.config.id));
+                let Some(served) = served else { continue };
                 let offer = &served.offer;
                 print(&format!(
-                    "\n{id}: ok, {} tools, {} resources, {} templates, {} prompts",
+                    "\n{subject}: ok, {} tools, {} resources, {} templates, {} prompts",
                     offer.tools.len(),
                     offer.resources.len(),
                     offer.templates.len(),

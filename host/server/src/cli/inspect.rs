@@ -11,7 +11,7 @@ use super::{
 use crate::{
     base::{ledger::Ledger, text::escaped},
     config::{self, CommandLine},
-    plugins::published::Status,
+    plugins::status::Status,
 };
 
 pub async fn run(plugin: &Path) -> Result<ExitCode> {
@@ -20,8 +20,8 @@ pub async fn run(plugin: &Path) -> Result<ExitCode> {
     let ledger = Ledger::new(config.total_host_memory_bytes);
     let (shelf, _, _library) = load_once(config, &ledger).await?;
     for (id, status) in shelf.status() {
-        if let Status::Failed { stage, problem, .. } = status {
-            print(&format!("{id}: FAILED ({stage}): {problem}"))?;
+        if let Status::Failed { problem, .. } = status {
+            print(&format!("{id}: FAILED ({}): {}", problem.stage, problem.text))?;
             return Ok(ExitCode::FAILURE);
         }
     }

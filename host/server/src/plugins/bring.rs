@@ -8,7 +8,8 @@ use wharf_sandbox::{Call, Code, List, LoadError, Plugin, PluginSpec, Silence};
 
 use super::{
     catalog::Served,
-    loader::{Loader, Problem},
+    loader::Loader,
+    status::{Problem, Stage},
 };
 use crate::{
     access::scope::Scopes,
@@ -124,7 +125,7 @@ impl Bringer {
                     format!("; it printed: {}", config.settings.redacted(&report.printed))
                 };
                 let error = escaped(&config.settings.redacted(&error.to_string()));
-                return Err(Problem { stage: "list", text: format!("{}{printed}", LoadError::List(error)) });
+                return Err(Problem { stage: Stage::List, text: format!("{}{printed}", LoadError::List(error)) });
             }
         };
         let offer = self.check(config, Arc::new(listing)).await?;
@@ -141,7 +142,7 @@ impl Bringer {
         let checked =
             budget::run(budget::LIST_LIMIT, Lengths::ANY, move || bridge::offer(&config, listing, &account)).await;
         let offer = checked.map_err(|exhausted| exhausted.to_string()).and_then(|offer| offer);
-        offer.map(Arc::new).map_err(|text| Problem { stage: "list", text })
+        offer.map(Arc::new).map_err(|text| Problem { stage: Stage::List, text })
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 
 use wharf_sandbox::{Code, Sandbox};
 
+use super::status::{Problem, Stage};
 use crate::{
     base::paths::Stamp,
     config::{self, PluginConfig},
@@ -32,13 +33,6 @@ struct Read {
     code: Result<Code, Problem>,
 }
 
-/// Why a plugin does not load: at which stage, and in words for the operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    pub stage: &'static str,
-    pub text: String,
-}
-
 impl Loader {
     pub fn new(sandbox: Arc<Sandbox>, progress: fn(&str)) -> Self {
         Self { sandbox, files: Mutex::default(), progress }
@@ -56,9 +50,10 @@ impl Loader {
     /// The code in a file, compiled if the file is not the one that was read last. `slow` is called once if that takes long.
     pub async fn code(&self, config: &PluginConfig, slow: impl Fn()) -> Result<Code, Problem> {
         let problem = |stage, text: String| Problem { stage, text };
-        config::check_trusted_file(&config.path, "plugin").map_err(|error| problem("read", format!("{error:#}")))?;
+        config::check_trusted_file(&config.path, "plugin")
+            .map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
         let path = config.path.clone();
-        let unreadable = |error: std::io::Error| problem("read", format!("{}: {error}", config.path.display()));
+        let unreadable = |error: std::io::Error| problem(Stage::Read, format!("{}: {error}", config.path.display()));
         let stamp = Stamp::of(&path).map_err(unreadable)?;
         let known = self.lock().get(&path).filter(|read| read.stamp == stamp).cloned();
         let code = match known {
@@ -73,7 +68,7 @@ impl Loader {
         }?;
         match &config.sha256 {
             Some(expected) if expected != code.digest() => Err(problem(
-                "verify",
+                Stage::Verify,
                 format!(
                     "the file's SHA-256 is {}, not the one in the config; if you trust the file, put it there",
                     code.digest_hex()
@@ -92,6 +87,6 @@ impl Loader {
                 work.await
             }
         };
-        loaded.map_err(|error| Problem { stage: "load", text: error.to_string() })
+        loaded.map_err(|error| Problem { stage: Stage::Load, text: error.to_string() })
     }
 }

@@ -6,4 +6,5 @@ pub mod catalog;
 pub mod library;
 pub mod loader;
 pub mod published;
+pub mod status;
 pub mod watcher;

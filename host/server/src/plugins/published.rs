@@ -11,6 +11,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use super::{
     announced::Announcements,
     catalog::{Catalog, Generations},
+    status::{Status, Subject},
 };
 use crate::config::Config;
 
@@ -26,18 +27,6 @@ pub enum Change {
     Config(Arc<Config>),
 }
 
-/// How a plugin fares, for `check` and for the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Status {
-    Serving,
-    /// Not served, or served in an older version.
-    Failed {
-        stage: &'static str,
-        problem: String,
-        last_good: bool,
-    },
-}
-
 /// What others see of the library.
 #[derive(Clone)]
 pub struct Shelf {
@@ -49,13 +38,13 @@ pub struct Shelf {
     pub changes: mpsc::Sender<Change>,
     /// Where plugins say that their lists changed.
     pub announcements: Announcements,
-    pub(crate) status: Arc<Mutex<BTreeMap<String, Status>>>,
+    pub(crate) status: Arc<Mutex<BTreeMap<Subject, Status>>>,
     /// Told of plugins that fail, in one sentence for clients.
     pub failures: broadcast::Sender<Arc<str>>,
 }
 
 impl Shelf {
-    pub fn status(&self) -> BTreeMap<String, Status> {
+    pub fn status(&self) -> BTreeMap<Subject, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -24,8 +24,9 @@ use super::{
     announced::{Announcements, Kinds},
     bring::{Bringer, Brought, Fresh},
     catalog::{Catalog, Generations, Served},
-    loader::{Loader, Problem},
-    published::{Change, FIRST_LOAD, Shelf, Status},
+    loader::Loader,
+    published::{Change, FIRST_LOAD, Shelf},
+    status::{Problem, Stage, Status, Subject},
 };
 use crate::{
     access::scope::Scopes,
@@ -65,7 +66,7 @@ pub struct Library {
     ready: watch::Sender<bool>,
     first: Arc<OnceLock<Generations>>,
     changes: mpsc::Receiver<Change>,
-    status: Arc<Mutex<BTreeMap<String, Status>>>,
+    status: Arc<Mutex<BTreeMap<Subject, Status>>>,
     failures: tokio::sync::broadcast::Sender<Arc<str>>,
     /// When the first load is over for those who wait, whatever is still under way.
     patience: Instant,
@@ -289,7 +290,12 @@ impl Library {
                 let id = self.under_way.iter().find(|(_, one)| one.abort.id() == error.id());
                 let Some(id) = id.map(|(id, _)| id.clone()) else { return };
                 self.under_way.remove(&id);
-                return self.report(&id, "load", &format!("a defect of wharf: {error}"), self.served.contains_key(&id));
+                return self.report(
+                    Subject::plugin(&id),
+                    Stage::Load,
+                    &format!("a defect of wharf: {error}"),
+                    self.served.contains_key(&id),
+                );
             }
         };
         // What had just ended when it was replaced is heard of all the same, and counts for nothing.
@@ -313,7 +319,7 @@ impl Library {
     fn take_in_one(&mut self, id: String, brought: Brought, kinds: Option<Kinds>) {
         match (brought, kinds) {
             (Brought::Same, _) => {
-                self.set_status(&id, Some(Status::Serving));
+                self.set_status(Subject::plugin(&id), Some(Status::Serving));
             }
             (Brought::Fresh(fresh), kinds) => {
                 let before = self.generations;
@@ -339,7 +345,7 @@ impl Library {
                 if let Some(instead) = instead {
                     self.serve(*instead);
                 }
-                self.report(&id, problem.stage, &problem.text, self.served.contains_key(&id));
+                self.report(Subject::plugin(&id), problem.stage, &problem.text, self.served.contains_key(&id));
                 if let (Some(_), Some(announced)) = (kinds, self.announced.get_mut(&id)) {
                     let wait = FIRST_BACKOFF.saturating_mul(1 << announced.failures.min(16)).min(LONGEST_BACKOFF);
                     announced.failures += 1;
@@ -400,9 +406,11 @@ impl Library {
         self.announced.retain(|id, _| ids.contains(id.as_str()));
         self.arrived.retain(|one| ids.contains(one.id.as_str()));
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        // Reported under a path or a key of the config, rather than under the id of a plugin.
-        let other = |id: &str| id == "plugin_dir" || (id.contains('/') && Path::new(id).exists());
-        status.retain(|id, _| other(id) || ids.contains(id.as_str()));
+        status.retain(|subject, _| match subject {
+            Subject::PluginDir => true,
+            Subject::File(path) => path.exists(),
+            Subject::Plugin(id) => ids.contains(id.as_str()),
+        });
         drop(status);
         self.bringer.loader.forget_all_but(|path| paths.contains(path));
     }
@@ -425,23 +433,23 @@ impl Library {
         };
         self.served.insert(id.clone(), served);
         while let Err(clash) = Catalog::build(self.in_order(), self.generations, self.config.page_items) {
-            let problem = Problem { stage: "names", text: clash.problem };
+            let problem = Problem { stage: Stage::Names, text: clash.problem };
             if clash.loser == id {
                 match previous {
                     Some(previous) => self.served.insert(id.clone(), previous),
                     None => self.served.remove(&id),
                 };
-                self.report(&id, problem.stage, &problem.text, self.served.contains_key(&id));
+                self.report(Subject::plugin(&id), problem.stage, &problem.text, self.served.contains_key(&id));
                 return;
             }
             if self.take_out(&clash.loser).is_some() {
-                self.report(&clash.loser, problem.stage, &problem.text, false);
+                self.report(Subject::plugin(&clash.loser), problem.stage, &problem.text, false);
             }
         }
         let now = self.served.get(&id).map(|served| Arc::clone(&served.offer));
         self.count_changes(previous.as_ref().map(|old| &*old.offer), now.as_deref());
         self.change();
-        self.set_status(&id, Some(Status::Serving));
+        self.set_status(Subject::plugin(&id), Some(Status::Serving));
         tracing::info!(plugin = id, "serving");
     }
 
@@ -532,14 +540,15 @@ impl Library {
 
     /// Tells operator and clients of a failure, once until it changes. Clients hear that there is one; what exactly is the
     /// operator's, since a plugin can put into it whatever it knows.
-    fn report(&self, id: &str, stage: &'static str, problem: &str, last_good: bool) {
+    fn report(&self, subject: Subject, stage: Stage, problem: &str, last_good: bool) {
         let problem = escaped(problem);
-        let status = Status::Failed { stage, problem: problem.clone(), last_good };
-        if self.set_status(id, Some(status)) {
+        let status = Status::Failed { problem: Problem { stage, text: problem.clone() }, last_good };
+        let name = subject.to_string();
+        if self.set_status(subject, Some(status)) {
             let still = if last_good { "; its last good version serves" } else { "" };
-            tracing::error!(plugin = id, stage, "does not load: {problem}{still}");
+            tracing::error!(plugin = name, stage = %stage, "does not load: {problem}{still}");
             // Nobody listening is no failure.
-            let shown = Path::new(id).file_name().unwrap_or_default().to_string_lossy();
+            let shown = Path::new(&name).file_name().unwrap_or_default().to_string_lossy();
             let text =
                 format!("The plugin `{}` does not load ({stage}){still}; the server's log says why.", escaped(&shown));
             self.failures.send(text.into()).ok();
@@ -547,11 +556,11 @@ impl Library {
     }
 
     /// True if this is news.
-    fn set_status(&self, id: &str, new: Option<Status>) -> bool {
+    fn set_status(&self, subject: Subject, new: Option<Status>) -> bool {
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         let old = match new.clone() {
-            Some(new) => status.insert(id.to_owned(), new),
-            None => status.remove(id),
+            Some(new) => status.insert(subject, new),
+            None => status.remove(&subject),
         };
         old != new
     }

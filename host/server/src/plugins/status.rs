@@ -1,0 +1,78 @@
+//! How each plugin fares, for `check` and for the log.
+
+use std::{fmt, path::PathBuf};
+
+/// What a status is of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The plugin folder itself.
+    PluginDir,
+    /// A file of the plugin folder that cannot be any plugin.
+    File(PathBuf),
+    /// By its id.
+    Plugin(String),
+}
+
+impl Subject {
+    pub fn plugin(id: &str) -> Self {
+        Self::Plugin(id.to_owned())
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PluginDir => f.write_str("plugin_dir"),
+            Self::File(path) => path.display().fmt(f),
+            Self::Plugin(id) => f.write_str(id),
+        }
+    }
+}
+
+/// On the way from a file to what clients see: where it went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The file's name is no id, or somebody else's.
+    Name,
+    /// The file cannot be read, or may not be trusted.
+    Read,
+    /// It is not the file that the config names.
+    Verify,
+    /// It is no component of use.
+    Load,
+    /// What it offers cannot be had, or not be served.
+    List,
+    /// A name of its own is taken by another plugin.
+    Names,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Name => "name",
+            Self::Read => "read",
+            Self::Verify => "verify",
+            Self::Load => "load",
+            Self::List => "list",
+            Self::Names => "names",
+        })
+    }
+}
+
+/// Why a plugin does not load: at which stage, and in words for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub stage: Stage,
+    pub text: String,
+}
+
+/// How a plugin fares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    Serving,
+    Failed {
+        problem: Problem,
+        /// An older version is served.
+        last_good: bool,
+    },
+}
