@@ -4,6 +4,7 @@ pub mod heavy;
 pub mod ledger;
 pub mod parent;
 pub mod paths;
+pub mod principal;
 pub mod random_id;
 pub mod refusals;
 pub mod request_state;

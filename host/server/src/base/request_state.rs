@@ -15,6 +15,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wharf_protocol::RpcError;
 
+use super::principal::Principal;
+
 /// How long a person may take to answer.
 const LIFETIME: Duration = Duration::from_secs(600);
 const VERSION: &str = "v1.";
@@ -44,7 +46,7 @@ pub struct Carried {
 /// What a sealed text is bound to.
 #[derive(Clone, Copy)]
 pub struct Binding<'a> {
-    pub principal: &'a str,
+    pub principal: &'a Principal,
     pub method: &'a str,
     /// The tool's or prompt's name, or the URI.
     pub name: &'a str,
@@ -105,7 +107,8 @@ impl Binding<'_> {
         let mut arguments = String::new();
         canonical(self.arguments, &mut arguments);
         let mut digest = Sha256::new();
-        for part in [self.principal, self.method, self.name, &arguments] {
+        let principal = self.principal.to_string();
+        for part in [&*principal, self.method, self.name, &arguments] {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
@@ -161,7 +164,7 @@ mod tests {
         let arguments = json!({ "a": 1, "b": [1.5, "x"] });
         let digest = [7; 32];
         let binding = Binding {
-            principal: "stdio",
+            principal: &Principal::Process,
             method: "tools/call",
             name: "t",
             arguments: &arguments,
@@ -179,7 +182,8 @@ mod tests {
 
         let (other, empty, another_digest) = (json!({ "a": 2, "b": [1.5, "x"] }), json!({}), [8; 32]);
         for different in [
-            Binding { principal: "token", ..binding },
+            Binding { principal: &Principal::Token("t".into()), ..binding },
+            Binding { principal: &Principal::Anonymous, ..binding },
             Binding { method: "prompts/get", ..binding },
             Binding { name: "u", ..binding },
             Binding { arguments: &other, ..binding },

@@ -12,7 +12,7 @@ use super::{
     load::{load_once, print},
 };
 use crate::{
-    base::{ledger::Ledger, text::escaped},
+    base::{ledger::Ledger, principal::Principal, text::escaped},
     bridge::OfferedTool,
     client::{context::Context, outbox::Outlet, server::Server},
     config,
@@ -67,7 +67,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let charge = Arc::new(account.open());
     let (outlet, _messages) = Outlet::new(1, account.clone());
     let meta = RequestMeta::read(params).map_err(|error| anyhow::anyhow!("{error}"))?;
-    let ctx = Context::of_claim(&server, &request.id, meta, &"command line".into(), outlet, charge)
+    let ctx = Context::of_claim(&server, &request.id, meta, &Principal::Process, outlet, charge)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
     match admission::answer(&ctx, Method::CallTool.as_str(), params).await {
         Ok(Answer::Own(result)) => show(&serde_json::from_str(&result)?),

@@ -19,7 +19,11 @@ use wharf_sandbox::{
 
 use super::{outbox::Outlet, server::Server, session::Session};
 use crate::{
-    base::{ledger::Charge, text},
+    base::{
+        ledger::Charge,
+        principal::{Owner, Principal},
+        text,
+    },
     bridge,
     tasks::Running,
 };
@@ -35,7 +39,7 @@ pub struct Context {
     /// The JSON of what the client says of itself.
     pub client_info: Option<Arc<str>>,
     /// Whom sealed state is bound to.
-    pub principal: Arc<str>,
+    pub principal: Principal,
     /// Modern: the level the request asks for. Legacy requests look at their session.
     pub log_level: Option<Level>,
     pub outlet: Outlet,
@@ -67,7 +71,7 @@ impl Context {
             meta: Arc::new(meta),
             capabilities: Arc::clone(&session.capabilities),
             client_info: session.client_info.clone(),
-            principal: Arc::clone(&session.principal),
+            principal: session.principal.clone(),
             log_level: None,
             outlet,
             charge,
@@ -82,7 +86,7 @@ impl Context {
         server: &Arc<Server>,
         id: &Id,
         meta: RequestMeta,
-        principal: &Arc<str>,
+        principal: &Principal,
         outlet: Outlet,
         charge: Arc<Charge>,
     ) -> Result<Self, RpcError> {
@@ -98,7 +102,7 @@ impl Context {
             client_info: meta.client_info().map(Into::into),
             meta: Arc::new(meta),
             capabilities: Arc::new(claim.capabilities),
-            principal: Arc::clone(principal),
+            principal: principal.clone(),
             log_level,
             outlet,
             charge,
@@ -119,10 +123,10 @@ impl Context {
     }
 
     /// To whom tasks belong that this request begins, and which it may see.
-    pub fn owner(&self) -> Arc<str> {
+    pub fn owner(&self) -> Owner {
         match &self.session {
-            Some(session) => Arc::clone(&session.owner),
-            None => format!("principal {}", self.principal).into(),
+            Some(session) => session.owner(),
+            None => Owner::Principal(self.principal.clone()),
         }
     }
 

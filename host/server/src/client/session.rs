@@ -22,7 +22,7 @@ use wharf_protocol::{
 
 use super::{
     in_flight::InFlight,
-    notifier as hub,
+    notifier,
     notifier::Listener,
     outbox::Outlet,
     server::{INSTRUCTIONS, Server},
@@ -31,7 +31,8 @@ use crate::{
     access::scope::CallRoots,
     base::{
         ledger::{Account, Charge, no_room},
-        random_id as unguessable,
+        principal::{Owner, Principal},
+        random_id,
     },
     plugins::catalog::Generations,
     tasks::Record,
@@ -49,11 +50,9 @@ const SESSION_BYTES: usize = 8 << 10;
 const SUBSCRIPTION_BYTES: usize = 256;
 
 pub struct Session {
-    pub id: String,
-    /// To whom its tasks belong.
-    pub owner: Arc<str>,
+    pub id: Arc<str>,
     pub revision: Revision,
-    pub principal: Arc<str>,
+    pub principal: Principal,
     pub capabilities: Arc<ClientCapabilities>,
     pub client_info: Option<Arc<str>>,
     level: Mutex<Level>,
@@ -109,7 +108,7 @@ impl Session {
     pub fn open(
         server: &Arc<Server>,
         params: Initialize,
-        principal: &Arc<str>,
+        principal: &Principal,
     ) -> Result<(Arc<Self>, String), RpcError> {
         let revision = Revision::negotiate(&params.protocol_version);
         let declared = params.capabilities.as_deref().filter(|raw| raw.get() != "null");
@@ -128,12 +127,11 @@ impl Session {
         }
         let account = server.ledger.session();
         let charge = account.charge(SESSION_BYTES + 2 * MAX_DECLARED_BYTES).map_err(|full| no_room(&full))?;
-        let id = unguessable::id()?;
+        let id = random_id::id()?.into();
         let session = Self {
-            owner: format!("session {id}").into(),
             id,
             revision,
-            principal: Arc::clone(principal),
+            principal: principal.clone(),
             capabilities: Arc::new(capabilities),
             client_info: params.client_info.as_ref().map(|info| info.get().into()),
             level: Mutex::new(Level::Info),
@@ -166,6 +164,11 @@ impl Session {
 
     pub fn touch(&self) {
         *lock(&self.last_used) = Instant::now();
+    }
+
+    /// To whom its tasks belong.
+    pub fn owner(&self) -> Owner {
+        Owner::Session(Arc::clone(&self.id))
     }
 
     /// Whether a request was made in it.
@@ -334,10 +337,10 @@ impl Listener for Session {
         true
     }
     fn wants_resource(&self, uri: &str) -> bool {
-        lock(&self.subscriptions).keys().any(|subscribed| hub::covers(subscribed, uri))
+        lock(&self.subscriptions).keys().any(|subscribed| notifier::covers(subscribed, uri))
     }
     fn wants_task(&self, task: &Record) -> bool {
-        self.revision == Revision::V2025_11_25 && task.owner == self.owner
+        self.revision == Revision::V2025_11_25 && task.owner == self.owner()
     }
     fn revision(&self) -> Revision {
         self.revision

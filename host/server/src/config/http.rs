@@ -11,6 +11,7 @@ use super::{
     command_line::CommandLine,
     defaults, raw,
 };
+use crate::base::principal::Principal;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
@@ -33,8 +34,8 @@ pub struct Token(String);
 
 impl Token {
     /// Whom the token stands for: the same wherever it is used, and no way back to the token.
-    pub fn principal(&self) -> String {
-        format!("token {}", URL_SAFE_NO_PAD.encode(Sha256::digest(&self.0)))
+    pub fn principal(&self) -> Principal {
+        Principal::Token(URL_SAFE_NO_PAD.encode(Sha256::digest(&self.0)).into())
     }
 
     /// Compares without telling by its time how much was right.

@@ -1,6 +1,6 @@
 //! `subscriptions/listen`: the one method whose answer goes on for as long as the client listens.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 use wharf_protocol::{
@@ -11,9 +11,10 @@ use wharf_protocol::{
 };
 
 use crate::{
+    base::principal::Owner,
     client::{
         context::Context,
-        notifier as hub,
+        notifier,
         notifier::{Feed, Listener},
     },
     plugins::catalog::Generations,
@@ -27,7 +28,7 @@ const MAX_SUBSCRIBED: usize = 1024;
 struct Subscription {
     id: Id,
     revision: Revision,
-    owner: Arc<str>,
+    owner: Owner,
     filter: ListenFilter,
     told: Mutex<Option<Generations>>,
 }
@@ -43,7 +44,7 @@ impl Listener for Subscription {
         self.filter.resources_list_changed == Some(true)
     }
     fn wants_resource(&self, uri: &str) -> bool {
-        self.filter.resource_subscriptions.iter().flatten().any(|subscribed| hub::covers(subscribed, uri))
+        self.filter.resource_subscriptions.iter().flatten().any(|subscribed| notifier::covers(subscribed, uri))
     }
     fn wants_task(&self, task: &Record) -> bool {
         task.owner == self.owner && self.filter.task_ids.iter().flatten().any(|id| *id == task.task.id)

@@ -15,7 +15,7 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use wharf_protocol::{RpcError, task::TaskStatus};
 
-use crate::base::ledger::Charge;
+use crate::base::{ledger::Charge, principal::Owner};
 
 mod running;
 mod store;
@@ -54,8 +54,8 @@ impl Tasks {
     }
 
     /// A task, if it is this owner's.
-    pub fn get(&self, id: &str, owner: &str) -> Option<Record> {
-        self.store.get(id).filter(|record| *record.owner == *owner)
+    pub fn get(&self, id: &str, owner: &Owner) -> Option<Record> {
+        self.store.get(id).filter(|record| record.owner == *owner)
     }
 
     /// Keeps a new task and what runs for it; the number is for its record.
@@ -77,7 +77,7 @@ impl Tasks {
         Arc::clone(&self.running).acquire_owned().await.ok()
     }
 
-    pub fn list(&self, owner: &str, after: u64, limit: usize) -> Vec<Record> {
+    pub fn list(&self, owner: &Owner, after: u64, limit: usize) -> Vec<Record> {
         self.store.list(owner, after, limit)
     }
 

@@ -12,7 +12,7 @@ use wharf_protocol::{
     task::{Detail, Task},
 };
 
-use crate::base::ledger::Charge;
+use crate::base::{ledger::Charge, principal::Owner};
 
 /// A task as it is kept.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Record {
     pub number: u64,
     pub task: Task,
     /// Whose it is: nobody else learns that it exists.
-    pub owner: Arc<str>,
+    pub owner: Owner,
     /// What the client is to answer now.
     pub questions: Vec<(String, Question)>,
     /// The JSON of the result, once there is one.
@@ -58,7 +58,7 @@ pub trait TaskStore: Send + Sync {
     /// Changes a task, all or nothing; false if there is none.
     fn update(&self, id: &str, change: &mut dyn FnMut(&mut Record)) -> bool;
     /// The tasks of an owner whose number is larger, in order, at most `limit`.
-    fn list(&self, owner: &str, after: u64, limit: usize) -> Vec<Record>;
+    fn list(&self, owner: &Owner, after: u64, limit: usize) -> Vec<Record>;
     fn remove(&self, id: &str);
 }
 
@@ -123,10 +123,10 @@ impl TaskStore for Memory {
         true
     }
 
-    fn list(&self, owner: &str, after: u64, limit: usize) -> Vec<Record> {
+    fn list(&self, owner: &Owner, after: u64, limit: usize) -> Vec<Record> {
         let mut kept = self.lock();
         kept.remove_expired();
-        let own = kept.records.values().filter(|record| *record.owner == *owner && record.number > after);
+        let own = kept.records.values().filter(|record| record.owner == *owner && record.number > after);
         let mut own: Vec<Record> = own.cloned().collect();
         own.sort_by_key(|record| record.number);
         own.truncate(limit);
@@ -144,6 +144,10 @@ mod tests {
 
     use super::*;
 
+    fn of(owner: &str) -> Owner {
+        Owner::Session(owner.into())
+    }
+
     fn record(number: u64, owner: &str, ttl_ms: u64) -> Record {
         let now = SystemTime::now();
         let task = Task {
@@ -155,7 +159,7 @@ mod tests {
             ttl_ms,
             poll_ms: 1000,
         };
-        Record { number, task, owner: owner.into(), questions: Vec::new(), outcome: None, charges: Vec::new() }
+        Record { number, task, owner: of(owner), questions: Vec::new(), outcome: None, charges: Vec::new() }
     }
 
     #[test]
@@ -177,8 +181,9 @@ mod tests {
         for (number, owner) in [(3, "a"), (1, "a"), (2, "b"), (10, "a")] {
             store.insert(record(number, owner, 60_000)).unwrap();
         }
-        let numbers =
-            |after, limit| -> Vec<u64> { store.list("a", after, limit).iter().map(|record| record.number).collect() };
+        let numbers = |after, limit| -> Vec<u64> {
+            store.list(&of("a"), after, limit).iter().map(|record| record.number).collect()
+        };
         assert_eq!(numbers(0, 10), [1, 3, 10]);
         assert_eq!(numbers(1, 1), [3]);
         assert_eq!(numbers(10, 10), [0; 0]);

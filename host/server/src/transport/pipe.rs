@@ -14,7 +14,7 @@ use wharf_protocol::{
 
 use super::admission;
 use crate::{
-    base::ledger::Charge,
+    base::{ledger::Charge, principal::Principal},
     client::{context::Context, in_flight::InFlight, notifier::Feed, outbox::Outlet, server::Server, session::Session},
     methods::{listen, response::Text},
 };
@@ -22,7 +22,7 @@ use crate::{
 pub struct Pipe {
     server: Arc<Server>,
     outlet: Outlet,
-    principal: Arc<str>,
+    principal: Principal,
     modern: bool,
     session: Mutex<Option<Arc<Session>>>,
     in_flight: InFlight,
@@ -44,9 +44,9 @@ enum Start {
 
 impl Pipe {
     /// `modern`: whether requests without a handshake are served here too.
-    pub fn new(server: Arc<Server>, outlet: Outlet, principal: &str, modern: bool) -> Arc<Self> {
+    pub fn new(server: Arc<Server>, outlet: Outlet, principal: Principal, modern: bool) -> Arc<Self> {
         let (session, in_flight, feeding) = Default::default();
-        Arc::new(Self { server, outlet, principal: principal.into(), modern, session, in_flight, feeding })
+        Arc::new(Self { server, outlet, principal, modern, session, in_flight, feeding })
     }
 
     /// Everything that works for it.

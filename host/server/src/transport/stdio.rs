@@ -10,7 +10,10 @@ use wharf_protocol::{Malformed, RpcError};
 
 use super::pipe::Pipe;
 use crate::{
-    base::ledger::{Full, Incoming, message_bytes, no_room},
+    base::{
+        ledger::{Full, Incoming, message_bytes, no_room},
+        principal::Principal,
+    },
     client::{
         outbox::{Outlet, Queued},
         server::Server,
@@ -25,22 +28,19 @@ const LINE_BYTES: usize = 64 << 10;
 const AT_ONCE: usize = 64;
 /// How long requests under way may take to finish when the input has ended.
 const DRAIN: Duration = Duration::from_secs(1);
-/// Whom state is bound to that is sealed on this transport: whoever started the process.
-const PRINCIPAL: &str = "stdio";
-
 /// Serves until the input ends, the output breaks, or wharf stops.
 pub async fn serve<R, W>(server: Arc<Server>, input: R, output: W)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let client = server.ledger.client(PRINCIPAL);
+    let client = server.ledger.client(&Principal::Process.to_string());
     let ledger = Arc::clone(&server.ledger);
     let (outlet, receiver) = Outlet::new(QUEUED_BYTES, client.account.clone());
     let writer = tokio::spawn(write(receiver, output));
     let limit = server.config.message_bytes;
     let stop = server.stop.clone();
-    let pipe = Pipe::new(server, outlet.clone(), PRINCIPAL, true);
+    let pipe = Pipe::new(server, outlet.clone(), Principal::Process, true);
     let mut input = BufReader::with_capacity(64 * 1024, input);
     let mut line = Vec::new();
     loop {

@@ -19,7 +19,7 @@ use super::answered::Answered;
 use crate::{
     base::{
         ledger::{Account, no_room},
-        random_id as unguessable,
+        random_id,
     },
     client::context::Context,
     plugins::catalog::Served,
@@ -53,7 +53,7 @@ pub async fn begin(
 ) -> Result<String, RpcError> {
     let Some(limits) = served.config.tasks else { return Err(ctx.server.incident("a task where there are none")) };
     let tasks = &ctx.server.tasks;
-    let running = Running::new(unguessable::id()?, tasks);
+    let running = Running::new(random_id::id()?, tasks);
     let mut work = work(ctx.for_task(&running));
     let mut done = None;
     if terms.ask_first {
@@ -83,7 +83,7 @@ pub async fn begin(
     let task = Task { status, ..task };
     let account = match &ctx.session {
         Some(session) => session.account.clone(),
-        None => ctx.server.ledger.client(&ctx.owner()).account.clone(),
+        None => ctx.server.ledger.client(&ctx.owner().key()).account.clone(),
     };
     // What the call itself takes is paid for as long as it runs, by its request.
     let paid = account.charge(TASK_BYTES).map_err(|full| no_room(&full))?;

@@ -25,7 +25,7 @@ pub async fn once<O: Operation>(
     let scope = ctx.server.scopes.for_call(&served.config, roots);
     // What runs in the background may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
-    let client = served.config.reuse.then(|| ctx.owner());
+    let client = served.config.reuse.then(|| ctx.owner().key());
     let call = served.plugin.call(Call { operation, scope, events: ctx.events(id), timeout, client });
     let lost = async {
         match &ctx.session {

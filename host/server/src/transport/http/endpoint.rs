@@ -35,8 +35,12 @@ use super::{
     sessions::Sessions,
 };
 use crate::{
-    base::ledger::{Charge, no_room},
+    base::{
+        ledger::{Charge, no_room},
+        principal::Principal,
+    },
     client::{context::Context, notifier::Feed, outbox::Outlet, server::Server, session::Session},
+    config::Token,
     methods::response::Text,
     transport::admission,
 };
@@ -64,7 +68,7 @@ pub struct Endpoint {
     in_flight: Arc<Semaphore>,
     listens: Arc<Semaphore>,
     /// Each token is a principal of its own; without a token everybody is the same.
-    principal: Arc<str>,
+    principal: Principal,
 }
 
 impl Endpoint {
@@ -78,11 +82,11 @@ impl Endpoint {
             in_flight: Arc::new(Semaphore::new(config.in_flight)),
             listens: Arc::new(Semaphore::new(config.listens)),
             server: Arc::clone(server),
-            principal: config.token.as_ref().map_or("anonymous".into(), |token| token.principal().into()),
+            principal: config.token.as_ref().map_or(Principal::Anonymous, Token::principal),
         }
     }
 
-    pub fn principal(&self) -> &Arc<str> {
+    pub fn principal(&self) -> &Principal {
         &self.principal
     }
 

@@ -77,7 +77,7 @@ impl Streams {
         kept.last_number += 1;
         let log = Arc::new(EventLog {
             number: kept.last_number,
-            session: session.id.clone(),
+            session: Arc::clone(&session.id),
             account: session.account.clone(),
             revision: session.revision,
             state: Mutex::new(State::new()),
@@ -91,7 +91,7 @@ impl Streams {
     pub fn find(&self, session: &Session, last_event_id: &str) -> Option<(Arc<EventLog>, u64)> {
         let (number, event) = last_event_id.split_once('-')?;
         let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
-        let log = lock(&self.0).by_number.get(&number).filter(|log| log.session == session.id).cloned()?;
+        let log = lock(&self.0).by_number.get(&number).filter(|log| *log.session == *session.id).cloned()?;
         let next = event.checked_add(1)?;
         let known = {
             let state = lock(&log.state);
@@ -145,7 +145,7 @@ impl Streams {
 /// What was said on one stream.
 pub struct EventLog {
     number: u64,
-    session: String,
+    session: Arc<str>,
     /// Pays for what is kept.
     account: Account,
     revision: Revision,

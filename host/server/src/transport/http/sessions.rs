@@ -12,6 +12,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::RpcError;
 
+use crate::base::principal::Principal;
 use crate::client::session::Session;
 
 /// How often it is looked for sessions that nobody uses, at the least.
@@ -19,7 +20,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct Sessions {
-    by_id: Arc<Mutex<HashMap<String, Arc<Session>>>>,
+    by_id: Arc<Mutex<HashMap<Arc<str>, Arc<Session>>>>,
     most: usize,
     /// A session that nobody uses for so long ends.
     idle: Duration,
@@ -30,7 +31,7 @@ impl Sessions {
         Self { by_id: Arc::default(), most, idle }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,8 +56,8 @@ impl Sessions {
     }
 
     /// The session, if there is one and it is this principal's.
-    pub fn get(&self, id: &str, principal: &str) -> Option<Arc<Session>> {
-        let session = self.lock().get(id).filter(|session| *session.principal == *principal).cloned()?;
+    pub fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).filter(|session| session.principal == *principal).cloned()?;
         if session.idle_for() > self.idle {
             self.end(&session);
             return None;

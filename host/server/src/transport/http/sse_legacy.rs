@@ -32,7 +32,7 @@ use super::{
     reply::{KEEP_ALIVE, accepted, event, event_stream},
 };
 use crate::{
-    base::random_id as unguessable,
+    base::random_id,
     client::outbox::{Outlet, Queued},
     transport::pipe::Pipe,
 };
@@ -69,12 +69,12 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         Ok(permit) => permit,
         Err(refused) => return refused.into_response(),
     };
-    let Ok(id) = unguessable::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
+    let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
     let Some(peer) = request.extensions().get::<Arc<Peer>>() else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let (outlet, messages) = Outlet::new(QUEUED_BYTES, peer.account().clone());
-    let pipe = Pipe::new(Arc::clone(server), outlet, streams.endpoint.principal(), false);
+    let pipe = Pipe::new(Arc::clone(server), outlet, streams.endpoint.principal().clone(), false);
     let busy = peer.work();
     streams.lock().insert(id.clone(), Arc::clone(&pipe));
     let open = Open {
