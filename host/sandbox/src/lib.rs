@@ -46,4 +46,4 @@ pub use operation::{
     ToolAnswer,
 };
 pub use sandbox::{EngineError, Sandbox, SandboxConfig};
-pub use scope::{Denial, Directory, Events, Limits, PluginSpec, Scope, Silence, Wait};
+pub use scope::{Denial, Directory, Events, Limits, NoEvents, PluginSpec, Scope, Wait};

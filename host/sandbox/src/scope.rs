@@ -99,9 +99,9 @@ pub trait Events: Send + Sync {
 }
 
 /// For calls nobody listens to.
-pub struct Silence;
+pub struct NoEvents;
 
-impl Events for Silence {
+impl Events for NoEvents {
     fn log(&self, _: Level, _: String, _: Option<String>) {}
     fn progress(&self, _: f64, _: Option<f64>, _: Option<String>) {}
     fn list_changed(&self, _: Kind) {}

@@ -23,7 +23,7 @@ use crate::{
     ledger::Account,
     limits::{MemoryBudget, Refused},
     output::Capture,
-    scope::{Denial, Directory, Events, PluginSpec, Scope, Silence, Wait},
+    scope::{Denial, Directory, Events, NoEvents, PluginSpec, Scope, Wait},
 };
 
 /// Log records, progress reports and resource updates a call may make, each.
@@ -114,7 +114,7 @@ impl CallState {
 
     /// Of nobody: what an instance has between its calls.
     fn nobody() -> Self {
-        Self::new(Arc::new(Silence), Traces::default(), Arc::default())
+        Self::new(Arc::new(NoEvents), Traces::default(), Arc::default())
     }
 }
 

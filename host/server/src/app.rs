@@ -17,7 +17,7 @@ use crate::{
     base::{ledger::Ledger, parent, paths::Stamp},
     client::server::Server,
     config::{self, CommandLine, Config},
-    plugins::{library::Library, published::Shelf, watcher},
+    plugins::{library::Library, published::Published, watcher},
     transport,
 };
 
@@ -57,12 +57,13 @@ pub fn library(
     ledger: &Arc<Ledger>,
     home_ceiling: bool,
     progress: fn(&str),
-) -> Result<(Library, Shelf, Arc<Scopes>)> {
+) -> Result<(Library, Published, Arc<Scopes>)> {
     // First, because it makes the cache, which scopes must know as it is.
     let sandbox = sandbox(config, ledger)?;
     let scopes = Arc::new(Scopes::new(config, config::cache_dir().as_ref(), home_ceiling));
-    let (library, shelf) = Library::new(sandbox, Arc::clone(ledger), Arc::clone(&scopes), Arc::clone(config), progress);
-    Ok((library, shelf, scopes))
+    let (library, published) =
+        Library::new(sandbox, Arc::clone(ledger), Arc::clone(&scopes), Arc::clone(config), progress);
+    Ok((library, published, scopes))
 }
 
 impl App {
@@ -79,10 +80,10 @@ impl App {
         let stamp = file.as_deref().and_then(|file| Stamp::of(file).ok());
         let config = Arc::new(config::load(file.as_deref(), &command_line)?);
         let ledger = Ledger::new(config.total_host_memory_bytes);
-        let (library, shelf, scopes) = library(&config, &ledger, home_ceiling, progress)?;
+        let (library, published, scopes) = library(&config, &ledger, home_ceiling, progress)?;
         let stop = CancellationToken::new();
-        let changes = shelf.changes.clone();
-        let server = Server::new(Arc::clone(&config), ledger, shelf, Arc::clone(&scopes), stop.clone())?;
+        let changes = published.changes.clone();
+        let server = Server::new(Arc::clone(&config), ledger, published, Arc::clone(&scopes), stop.clone())?;
         let library = tokio::spawn(library.run(stop.clone()));
         let (hangup_sender, hangup) = mpsc::channel(1);
         let mut signals = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;

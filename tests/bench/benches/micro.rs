@@ -19,7 +19,7 @@ use wharf_protocol::{
     model::ServerInfo,
 };
 use wharf_sandbox::{
-    Call, CallTool, CompilerConfig, Listing, Operation, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope, Silence,
+    Call, CallTool, CompilerConfig, Listing, NoEvents, Operation, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope,
     ledger::Account,
     model::{Abilities, Context},
 };
@@ -73,7 +73,7 @@ impl Echo {
     }
 
     fn run<O: Operation>(&self, operation: O, client: Option<Arc<str>>) -> O::Outcome {
-        let call = Call { operation, scope: Scope::default(), events: Arc::new(Silence), timeout: None, client };
+        let call = Call { operation, scope: Scope::default(), events: Arc::new(NoEvents), timeout: None, client };
         self.runtime.block_on(self.plugin.call(call)).result.expect("an outcome")
     }
 

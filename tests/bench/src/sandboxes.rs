@@ -17,7 +17,7 @@ use wasmtime::{
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wharf_sandbox::{
-    Call, Code, CompilerConfig, Limits, List, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope, Silence,
+    Call, Code, CompilerConfig, Limits, List, NoEvents, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope,
     ledger::Account,
 };
 
@@ -136,7 +136,7 @@ fn sandboxed(component: &Path) -> Result<Once> {
     Ok(Arc::new(move || {
         let plugin = plugin.clone();
         Box::pin(async move {
-            let (operation, scope, events) = (List, Scope::default(), Arc::new(Silence));
+            let (operation, scope, events) = (List, Scope::default(), Arc::new(NoEvents));
             plugin.call(Call { operation, scope, events, timeout: None, client: None }).await.result?;
             Ok(())
         })

@@ -126,8 +126,13 @@ fn uri(data: &[u8]) {
 fn seal(data: &[u8]) {
     static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::with_key([7; 32]));
     let arguments = Value::Null;
-    let binding =
-        Binding { principal: &Principal::Process, method: "tools/call", name: "t", arguments: &arguments, plugin_digest: &[0; 32] };
+    let binding = Binding {
+        principal: &Principal::Process,
+        method: "tools/call",
+        name: "t",
+        arguments: &arguments,
+        plugin_digest: &[0; 32],
+    };
     for token in parts(data) {
         assert!(SEAL.open(&token, &binding).is_err(), "{token}");
         assert!(SEAL.open(&format!("v1.{token}"), &binding).is_err(), "{token}");

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     base::{ledger::Ledger, principal::Principal, text::escaped},
     bridge::OfferedTool,
-    client::{context::Context, outbox::Outlet, server::Server},
+    client::{context::Context, outbox::Outbox, server::Server},
     config,
     methods::response::Answer,
     plugins::status::Status,
@@ -34,13 +34,13 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     config.plugin_dir = None;
     let config = Arc::new(config);
     let ledger = Ledger::new(config.total_host_memory_bytes);
-    let (shelf, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
-    for (id, status) in shelf.status() {
+    let (published, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
+    for (id, status) in published.status() {
         if let Status::Failed { problem, .. } = status {
             bail!("the plugin {id} does not load ({}): {}", problem.stage, problem.text);
         }
     }
-    let catalog = shelf.catalog.borrow().clone();
+    let catalog = published.catalog.borrow().clone();
     let tools: Vec<&OfferedTool> = catalog.served().iter().flat_map(|served| &served.offer.tools).collect();
     let Some(tool) = tools.iter().find(|tool| tool.own_name == command.tool || tool.published.name == command.tool)
     else {
@@ -61,13 +61,13 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         bail!("the arguments do not make a request");
     };
     let params = request.params.as_ref();
-    let server = Server::new(config, ledger, shelf.clone(), scopes, CancellationToken::new())?;
+    let server = Server::new(config, ledger, published.clone(), scopes, CancellationToken::new())?;
     // Nobody reads what is said during the call; what there is no room for is dropped.
     let account = server.ledger.client("command line").account.clone();
     let charge = Arc::new(account.open());
-    let (outlet, _messages) = Outlet::new(1, account.clone());
+    let (outbox, _messages) = Outbox::new(1, account.clone());
     let meta = RequestMeta::read(params).map_err(|error| anyhow::anyhow!("{error}"))?;
-    let ctx = Context::of_claim(&server, &request.id, meta, &Principal::Process, outlet, charge)
+    let ctx = Context::of_claim(&server, &request.id, meta, &Principal::Process, outbox, charge)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
     match admission::answer(&ctx, Method::CallTool.as_str(), params).await {
         Ok(Answer::Own(result)) => show(&serde_json::from_str(&result)?),

@@ -19,10 +19,10 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     let config = Arc::new(config::load(Some(&file), &CommandLine::default())?);
     print(&format!("config {}", file.display()))?;
     let ledger = Ledger::new(config.total_host_memory_bytes);
-    let (shelf, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
-    let catalog = shelf.catalog.borrow().clone();
+    let (published, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
+    let catalog = published.catalog.borrow().clone();
     let mut failed = 0;
-    for (subject, status) in shelf.status() {
+    for (subject, status) in published.status() {
         match status {
             Status::Failed { problem, .. } => {
                 failed += 1;
@@ -54,7 +54,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
             }
         }
     }
-    if shelf.status().is_empty() {
+    if published.status().is_empty() {
         print("no plugins")?;
     }
     Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -18,14 +18,14 @@ pub async fn run(plugin: &Path) -> Result<ExitCode> {
     let command_line = CommandLine { plugins: vec![plugin.to_owned()], ..CommandLine::default() };
     let config = Arc::new(config::load(None, &command_line)?);
     let ledger = Ledger::new(config.total_host_memory_bytes);
-    let (shelf, _, _library) = load_once(config, &ledger).await?;
-    for (id, status) in shelf.status() {
+    let (published, _, _library) = load_once(config, &ledger).await?;
+    for (id, status) in published.status() {
         if let Status::Failed { problem, .. } = status {
             print(&format!("{id}: FAILED ({}): {}", problem.stage, problem.text))?;
             return Ok(ExitCode::FAILURE);
         }
     }
-    let catalog = shelf.catalog.borrow().clone();
+    let catalog = published.catalog.borrow().clone();
     for served in catalog.served() {
         let code = served.plugin.code();
         print(&format!("sha256 {}", code.digest_hex()))?;

@@ -12,7 +12,7 @@ use crate::{
     app,
     base::ledger::Ledger,
     config,
-    plugins::{library::Library, published::Shelf},
+    plugins::{library::Library, published::Published},
 };
 
 /// The only place that writes to stdout outside the stdio transport.
@@ -22,13 +22,13 @@ pub fn print(text: &str) -> Result<()> {
 }
 
 /// A library that has loaded once.
-pub async fn load_once(config: Arc<config::Config>, ledger: &Arc<Ledger>) -> Result<(Shelf, Arc<Scopes>, Library)> {
-    let (mut library, shelf, scopes) = app::library(&config, ledger, true, |text| {
+pub async fn load_once(config: Arc<config::Config>, ledger: &Arc<Ledger>) -> Result<(Published, Arc<Scopes>, Library)> {
+    let (mut library, published, scopes) = app::library(&config, ledger, true, |text| {
         // Only for somebody who watches.
         if std::io::stderr().is_terminal() {
             writeln!(std::io::stderr(), "{text}").ok();
         }
     })?;
     library.load().await;
-    Ok((shelf, scopes, library))
+    Ok((published, scopes, library))
 }

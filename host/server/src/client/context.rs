@@ -17,7 +17,7 @@ use wharf_sandbox::{
     model::{self as wit, Kind},
 };
 
-use super::{outbox::Outlet, server::Server, session::Session};
+use super::{outbox::Outbox, server::Server, session::Session};
 use crate::{
     base::{
         ledger::Charge,
@@ -42,7 +42,7 @@ pub struct Context {
     pub principal: Principal,
     /// Modern: the level the request asks for. Legacy requests look at their session.
     pub log_level: Option<Level>,
-    pub outlet: Outlet,
+    pub outbox: Outbox,
     /// What is paid for the request, for as long as anything works for it.
     pub charge: Arc<Charge>,
     pub session: Option<Arc<Session>>,
@@ -59,7 +59,7 @@ impl Context {
         server: &Arc<Server>,
         id: &Id,
         meta: RequestMeta,
-        outlet: Outlet,
+        outbox: Outbox,
         charge: Arc<Charge>,
     ) -> Self {
         session.touch();
@@ -73,7 +73,7 @@ impl Context {
             client_info: session.client_info.clone(),
             principal: session.principal.clone(),
             log_level: None,
-            outlet,
+            outbox,
             charge,
             session: Some(Arc::clone(session)),
             task: None,
@@ -87,7 +87,7 @@ impl Context {
         id: &Id,
         meta: RequestMeta,
         principal: &Principal,
-        outlet: Outlet,
+        outbox: Outbox,
         charge: Arc<Charge>,
     ) -> Result<Self, RpcError> {
         let claim = meta.modern_claim()?;
@@ -104,7 +104,7 @@ impl Context {
             capabilities: Arc::new(claim.capabilities),
             principal: principal.clone(),
             log_level,
-            outlet,
+            outbox,
             charge,
             session: None,
             task: None,
@@ -181,7 +181,7 @@ impl Events for CallEvents {
             let data = data.and_then(|data| serde_json::from_str(&data).ok()).unwrap_or(Value::String(message));
             let mut params = json!({ "level": level.as_str(), "logger": plugin, "data": data });
             self.context.mark(&mut params);
-            self.context.outlet.offer(notification_text("notifications/message", Some(&params)));
+            self.context.outbox.offer(notification_text("notifications/message", Some(&params)));
         }
     }
 
@@ -206,26 +206,26 @@ impl Events for CallEvents {
             }
         }
         self.context.mark(&mut params);
-        self.context.outlet.offer(notification_text("notifications/progress", Some(&params)));
+        self.context.outbox.offer(notification_text("notifications/progress", Some(&params)));
     }
 
     fn hold(&self) -> Option<Wait<'_>> {
         // What runs in the background answers into its task.
-        let waits = self.context.task.is_none() && self.context.outlet.is_full();
-        waits.then(|| Box::pin(self.context.outlet.ready()) as Wait<'_>)
+        let waits = self.context.task.is_none() && self.context.outbox.is_full();
+        waits.then(|| Box::pin(self.context.outbox.ready()) as Wait<'_>)
     }
 
     fn unread(&self) -> Option<Wait<'_>> {
-        let waits = self.context.task.is_none() && !self.context.outlet.is_roomy();
-        waits.then(|| Box::pin(self.context.outlet.roomy()) as Wait<'_>)
+        let waits = self.context.task.is_none() && !self.context.outbox.is_roomy();
+        waits.then(|| Box::pin(self.context.outbox.roomy()) as Wait<'_>)
     }
 
     fn list_changed(&self, kind: Kind) {
-        self.context.server.shelf.announcements.add(&self.plugin, kind);
+        self.context.server.published.announcements.add(&self.plugin, kind);
     }
 
     fn resource_updated(&self, uri: String) {
-        let catalog = Arc::clone(&self.context.server.shelf.catalog.borrow());
+        let catalog = Arc::clone(&self.context.server.published.catalog.borrow());
         if catalog.owns(&self.plugin, &uri) {
             // Nobody listening is no failure.
             self.context.server.updates.send(uri.into()).ok();

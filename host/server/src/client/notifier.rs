@@ -13,7 +13,7 @@ use tokio::sync::{
 };
 use wharf_protocol::{Id, Level, Revision, message::notification_text, meta::SUBSCRIPTION_ID};
 
-use super::{outbox::Outlet, server::Server};
+use super::{outbox::Outbox, server::Server};
 use crate::{
     plugins::catalog::{Catalog, Generations},
     tasks::Record,
@@ -51,37 +51,37 @@ impl Feed {
     pub fn open(server: &Arc<Server>) -> Self {
         Self {
             server: Arc::clone(server),
-            catalog: server.shelf.catalog.clone(),
+            catalog: server.published.catalog.clone(),
             updates: server.updates.subscribe(),
-            failures: server.shelf.failures.subscribe(),
+            failures: server.published.failures.subscribe(),
             tasks: server.tasks.changes.subscribe(),
         }
     }
 
-    /// Feeds the listener until its outlet closes.
-    pub async fn run(mut self, listener: &dyn Listener, outlet: &Outlet) {
+    /// Feeds the listener until its outbox closes.
+    pub async fn run(mut self, listener: &dyn Listener, outbox: &Outbox) {
         // Lists wait for the first load, so it is no change; what failed in it is in the log.
-        if !*self.server.shelf.ready.borrow() {
-            self.server.shelf.catalog().await;
+        if !*self.server.published.ready.borrow() {
+            self.server.published.catalog().await;
             self.failures = self.failures.resubscribe();
         }
         loop {
             let generations = self.catalog.borrow_and_update().generations;
-            for method in list_changes(listener, generations, self.server.shelf.first.get().copied()) {
-                if outlet.send(notification(method, None, listener.tag())).await.is_err() {
+            for method in list_changes(listener, generations, self.server.published.first.get().copied()) {
+                if outbox.send(notification(method, None, listener.tag())).await.is_err() {
                     return;
                 }
             }
             let sent = tokio::select! {
                 changed = self.catalog.changed() => if changed.is_err() { return } else { Ok(()) },
-                () = outlet.closed() => return,
+                () = outbox.closed() => return,
                 updated = self.updates.recv() => match updated {
-                    Ok(uri) if listener.wants_resource(&uri) => outlet.send(updated_text(&uri, listener.tag())).await,
+                    Ok(uri) if listener.wants_resource(&uri) => outbox.send(updated_text(&uri, listener.tag())).await,
                     Ok(_) => Ok(()),
                     Err(RecvError::Lagged(_)) => {
                         let mut sent = Ok(());
                         for uri in listener.resources() {
-                            sent = outlet.send(updated_text(&uri, listener.tag())).await;
+                            sent = outbox.send(updated_text(&uri, listener.tag())).await;
                         }
                         sent
                     }
@@ -91,14 +91,14 @@ impl Feed {
                 changed = self.tasks.recv() => match changed {
                     Ok(task) if listener.wants_task(&task) => {
                         let encoder = self.server.encoder(listener.revision());
-                        outlet.send(encoder.task_changed(&task.task, task.detail(), listener.tag())).await
+                        outbox.send(encoder.task_changed(&task.task, task.detail(), listener.tag())).await
                     }
                     _ => Ok(()),
                 },
                 failure = self.failures.recv() => match failure {
                     Ok(text) if listener.wants_messages(Level::Error) => {
                         let params = json!({ "level": Level::Error.as_str(), "logger": "wharf", "data": *text });
-                        outlet.send(notification_text("notifications/message", Some(&params))).await
+                        outbox.send(notification_text("notifications/message", Some(&params))).await
                     }
                     _ => Ok(()),
                 },

@@ -14,7 +14,7 @@ const RESERVE: u32 = 64 * 1024;
 
 /// Where messages that belong to a request go: its pipe, or its response stream.
 #[derive(Clone)]
-pub struct Outlet {
+pub struct Outbox {
     sender: mpsc::UnboundedSender<Queued>,
     /// A permit for each byte that may wait, which is the queue's bound.
     room: Arc<Semaphore>,
@@ -34,7 +34,7 @@ pub struct Queued {
 #[derive(Debug)]
 pub struct Closed;
 
-impl Outlet {
+impl Outbox {
     /// `bytes`: how much may wait; a single larger message waits alone. `account`: pays for it.
     pub fn new(bytes: u32, account: Account) -> (Self, mpsc::UnboundedReceiver<Queued>) {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -96,16 +96,16 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_has_a_bound_in_bytes() {
-        let (outlet, mut queue) = Outlet::new(100, Account::new(10_000));
-        outlet.send("x".repeat(20)).await.unwrap();
-        outlet.offer("y".repeat(20));
-        assert!(outlet.send("z".repeat(20)).now_or_never().is_none(), "there is no room");
-        outlet.ready().now_or_never().unwrap();
+        let (outbox, mut queue) = Outbox::new(100, Account::new(10_000));
+        outbox.send("x".repeat(20)).await.unwrap();
+        outbox.offer("y".repeat(20));
+        assert!(outbox.send("z".repeat(20)).now_or_never().is_none(), "there is no room");
+        outbox.ready().now_or_never().unwrap();
         drop(queue.recv().await.unwrap());
-        outlet.send("larger than all there is".repeat(9)).await.unwrap();
-        assert!(outlet.ready().now_or_never().is_none());
+        outbox.send("larger than all there is".repeat(9)).await.unwrap();
+        assert!(outbox.ready().now_or_never().is_none());
         assert_eq!(queue.recv().await.unwrap().text.len(), 216);
         drop(queue);
-        assert!(outlet.send("x".into()).await.is_err());
+        assert!(outbox.send("x".into()).await.is_err());
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     access::scope::Scopes,
     base::{ledger::Ledger, refusals::Refusals, request_state::Seal},
     config::Config,
-    plugins::published::Shelf,
+    plugins::published::Published,
     tasks::{Memory, Tasks},
 };
 
@@ -32,7 +32,7 @@ const HINTS_PER_PLUGIN: usize = 64;
 pub struct Server {
     pub config: Arc<Config>,
     pub ledger: Arc<Ledger>,
-    pub shelf: Shelf,
+    pub published: Published,
     pub scopes: Arc<Scopes>,
     pub seal: Seal,
     /// URIs of resources that have new contents.
@@ -55,7 +55,7 @@ impl Server {
     pub fn new(
         config: Arc<Config>,
         ledger: Arc<Ledger>,
-        shelf: Shelf,
+        published: Published,
         scopes: Arc<Scopes>,
         stop: CancellationToken,
     ) -> anyhow::Result<Arc<Self>> {
@@ -67,7 +67,7 @@ impl Server {
         };
         Ok(Arc::new(Self {
             ledger,
-            shelf,
+            published,
             scopes,
             seal,
             updates: broadcast::channel(UPDATES_KEPT).0,

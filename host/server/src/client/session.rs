@@ -24,7 +24,7 @@ use super::{
     in_flight::InFlight,
     notifier,
     notifier::Listener,
-    outbox::Outlet,
+    outbox::Outbox,
     server::{INSTRUCTIONS, Server},
 };
 use crate::{
@@ -140,7 +140,7 @@ impl Session {
             next_id: AtomicU64::new(1),
             roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
             // Before the first load there is nothing to be told of: lists wait for it.
-            told: Mutex::new(server.shelf.ready.borrow().then(|| server.shelf.catalog.borrow().generations)),
+            told: Mutex::new(server.published.ready.borrow().then(|| server.published.catalog.borrow().generations)),
             last_used: Mutex::new(Instant::now()),
             used: AtomicBool::new(false),
             account,
@@ -235,7 +235,7 @@ impl Session {
     /// Asks the client, on the stream of the request that needs the answer. The error is a sentence for the model.
     pub async fn ask(
         &self,
-        outlet: &Outlet,
+        outbox: &Outbox,
         method: &str,
         mut params: Option<Value>,
         timeout: Duration,
@@ -251,7 +251,7 @@ impl Session {
         let (sender, receiver) = oneshot::channel();
         lock(&self.pending).insert(id.clone(), sender);
         let forget = Forget { session: self, id: &id };
-        outlet.send(request_text(&id, method, params.as_ref())).await.map_err(|_| "The client is gone.".to_owned())?;
+        outbox.send(request_text(&id, method, params.as_ref())).await.map_err(|_| "The client is gone.".to_owned())?;
         let answer = tokio::time::timeout(timeout, receiver).await;
         drop(forget);
         match answer {
@@ -260,14 +260,14 @@ impl Session {
             Ok(Err(_)) => Err("The client is gone.".into()),
             Err(_) => {
                 let cancelled = serde_json::json!({ "requestId": id.to_value(), "reason": "no answer in time" });
-                outlet.offer(notification_text("notifications/cancelled", Some(&cancelled)));
+                outbox.offer(notification_text("notifications/cancelled", Some(&cancelled)));
                 Err(format!("The client did not answer within {} s ({method}).", timeout.as_secs()))
             }
         }
     }
 
     /// What the client has opened, asked for if it is not known or no longer true. None if it does not say in time.
-    pub async fn roots(&self, server: &Arc<Server>, outlet: &Outlet) -> CallRoots {
+    pub async fn roots(&self, server: &Arc<Server>, outbox: &Outbox) -> CallRoots {
         if !self.capabilities.roots {
             return CallRoots::default();
         }
@@ -281,7 +281,7 @@ impl Session {
                 return roots.clone();
             }
             let before = known.as_ref().map(|(_, roots)| roots.clone()).unwrap_or_default();
-            let reply = self.ask(outlet, "roots/list", None, ROOTS).await;
+            let reply = self.ask(outbox, "roots/list", None, ROOTS).await;
             let listed =
                 reply.and_then(|reply| serde_json::from_value::<RootsResult>(reply).map_err(|error| error.to_string()));
             let roots = match listed {
@@ -299,10 +299,10 @@ impl Session {
     }
 
     /// Ends when the client has closed one of these roots.
-    pub async fn lost(&self, server: &Arc<Server>, outlet: &Outlet, held: &CallRoots) {
+    pub async fn lost(&self, server: &Arc<Server>, outbox: &Outbox, held: &CallRoots) {
         let mut stale = self.roots.stale.subscribe();
         loop {
-            let now = self.roots(server, outlet).await;
+            let now = self.roots(server, outbox).await;
             if held.0.iter().any(|root| now.0.iter().all(|other| !root.same_place(other))) {
                 return;
             }

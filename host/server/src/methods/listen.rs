@@ -82,14 +82,14 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
     }
     filter.resource_subscriptions.iter().flatten().try_for_each(|uri| crate::bridge::check_uri(uri))?;
     // What changes from here on is told.
-    ctx.server.shelf.catalog().await;
-    let told = Mutex::new(Some(ctx.server.shelf.catalog.borrow().generations));
+    ctx.server.published.catalog().await;
+    let told = Mutex::new(Some(ctx.server.published.catalog.borrow().generations));
     let feed = Feed::open(&ctx.server);
     // Closed outlets end the feed.
-    ctx.outlet.send(acknowledgement(&ctx.id, &filter)).await.ok();
+    ctx.outbox.send(acknowledgement(&ctx.id, &filter)).await.ok();
     let subscription = Subscription { id: ctx.id.clone(), revision: ctx.encoder.revision, owner, filter, told };
     tokio::select! {
-        () = feed.run(&subscription, &ctx.outlet) => {}
+        () = feed.run(&subscription, &ctx.outbox) => {}
         () = ctx.server.stop.cancelled() => {}
     }
     Ok(ctx.encoder.listen_ended(&ctx.id))

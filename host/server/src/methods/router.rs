@@ -50,12 +50,12 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
 
 async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Answer, RpcError> {
     let params: params::List = params::read(params)?;
-    let catalog = ctx.server.shelf.catalog().await;
+    let catalog = ctx.server.published.catalog().await;
     catalog.page(list, params.cursor.as_deref(), &ctx.encoder).map(Answer::Kept)
 }
 
 async fn complete(ctx: &Context, params: Complete) -> Result<String, RpcError> {
-    let catalog = ctx.server.shelf.catalog().await;
+    let catalog = ctx.server.published.catalog().await;
     let (served, target) = match &params.reference {
         Reference::Prompt { name } => {
             let found = catalog.prompt(name).map(|(served, prompt)| (served, Target::Prompt(prompt.own_name.clone())));
@@ -101,7 +101,7 @@ fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError
 
 async fn subscribe(ctx: &Context, params: params::Subscribe) -> Result<String, RpcError> {
     check_uri(&params.uri)?;
-    let catalog = ctx.server.shelf.catalog().await;
+    let catalog = ctx.server.published.catalog().await;
     if catalog.resource(&params.uri).is_none() {
         return Err(RpcError::resource_not_found(&params.uri));
     }

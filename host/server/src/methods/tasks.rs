@@ -71,7 +71,7 @@ pub fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| RpcError::invalid_params("unknown cursor"))?,
     };
-    let page = ctx.server.shelf.catalog.borrow().page_items.max(1);
+    let page = ctx.server.published.catalog.borrow().page_items.max(1);
     // One more than fits, to know whether there is another page.
     let mut records = ctx.server.tasks.list(&ctx.owner(), after, page + 1);
     let more = records.len() > page;
@@ -118,7 +118,7 @@ async fn put_question(ctx: &Context, running: &Arc<Running>) -> bool {
             meta.insert(RELATED_TASK.into(), related_task(&running.id));
         }
     }
-    let asked = session.ask(&ctx.outlet, method, Some(params), PERSON);
+    let asked = session.ask(&ctx.outbox, method, Some(params), PERSON);
     let reply = tokio::select! {
         reply = asked => reply,
         // Nobody needs the answer any more.

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
-use wharf_sandbox::{Call, Code, List, LoadError, Plugin, PluginSpec, Silence};
+use wharf_sandbox::{Call, Code, List, LoadError, NoEvents, Plugin, PluginSpec};
 
 use super::{
     catalog::Served,
@@ -104,7 +104,7 @@ impl Bringer {
         // Never closed.
         let turn = self.asking.acquire().await;
         let scope = self.scopes.for_listing(config);
-        let call = Call { operation: List, scope, events: Arc::new(Silence), timeout: None, client: None };
+        let call = Call { operation: List, scope, events: Arc::new(NoEvents), timeout: None, client: None };
         let report = {
             let mut asked = std::pin::pin!(plugin.call(call));
             match tokio::time::timeout(SLOW_LIST, &mut asked).await {

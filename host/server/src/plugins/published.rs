@@ -29,7 +29,7 @@ pub enum Change {
 
 /// What others see of the library.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct Published {
     pub catalog: watch::Receiver<Arc<Catalog>>,
     /// True once the first load is over.
     pub ready: watch::Receiver<bool>,
@@ -43,7 +43,7 @@ pub struct Shelf {
     pub failures: broadcast::Sender<Arc<str>>,
 }
 
-impl Shelf {
+impl Published {
     pub fn status(&self) -> BTreeMap<Subject, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

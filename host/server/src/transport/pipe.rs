@@ -15,13 +15,13 @@ use wharf_protocol::{
 use super::admission;
 use crate::{
     base::{ledger::Charge, principal::Principal},
-    client::{context::Context, in_flight::InFlight, notifier::Feed, outbox::Outlet, server::Server, session::Session},
+    client::{context::Context, in_flight::InFlight, notifier::Feed, outbox::Outbox, server::Server, session::Session},
     methods::{listen, response::Text},
 };
 
 pub struct Pipe {
     server: Arc<Server>,
-    outlet: Outlet,
+    outbox: Outbox,
     principal: Principal,
     modern: bool,
     session: Mutex<Option<Arc<Session>>>,
@@ -44,9 +44,9 @@ enum Start {
 
 impl Pipe {
     /// `modern`: whether requests without a handshake are served here too.
-    pub fn new(server: Arc<Server>, outlet: Outlet, principal: Principal, modern: bool) -> Arc<Self> {
+    pub fn new(server: Arc<Server>, outbox: Outbox, principal: Principal, modern: bool) -> Arc<Self> {
         let (session, in_flight, feeding) = Default::default();
-        Arc::new(Self { server, outlet, principal, modern, session, in_flight, feeding })
+        Arc::new(Self { server, outbox, principal, modern, session, in_flight, feeding })
     }
 
     /// Everything that works for it.
@@ -72,7 +72,7 @@ impl Pipe {
 
     async fn send(&self, text: String) {
         // A broken pipe ends the reader too.
-        self.outlet.send(text).await.ok();
+        self.outbox.send(text).await.ok();
     }
 
     pub async fn refuse(&self, malformed: Malformed) {
@@ -148,11 +148,11 @@ impl Pipe {
             // On a pipe roots can be asked for at any time, so they are known before a call needs them.
             let (pipe, session) = (Arc::clone(self), Arc::clone(&session));
             self.server.tracker.spawn(async move {
-                let catalog = pipe.server.shelf.catalog().await;
+                let catalog = pipe.server.published.catalog().await;
                 let needed = catalog.served().iter().any(|served| served.config.grants.roots.is_some());
                 if needed && pipe.server.scopes.accepts_roots() {
                     tokio::select! {
-                        _ = session.roots(&pipe.server, &pipe.outlet) => {}
+                        _ = session.roots(&pipe.server, &pipe.outbox) => {}
                         () = pipe.server.stop.cancelled() => {}
                     }
                 }
@@ -167,10 +167,10 @@ impl Pipe {
             return;
         }
         let feed = Feed::open(&self.server);
-        let (stop, session, outlet) = (self.server.stop.clone(), Arc::clone(session), self.outlet.clone());
+        let (stop, session, outbox) = (self.server.stop.clone(), Arc::clone(session), self.outbox.clone());
         self.server.tracker.spawn(async move {
             tokio::select! {
-                () = feed.run(&*session, &outlet) => {}
+                () = feed.run(&*session, &outbox) => {}
                 () = stop.cancelled() => {}
             }
         });
@@ -195,7 +195,7 @@ impl Pipe {
                 // A cancelled request gets no answer, and nothing else either.
                 () = entered.cancelled.cancelled() => return,
                 // Nobody is left to hear it.
-                () = pipe.outlet.closed() => return,
+                () = pipe.outbox.closed() => return,
             };
             let listened = answer.is_ok() && request.known() == Some(Method::Listen);
             let text = Text::of(&ctx, answer).into_string();
@@ -211,12 +211,12 @@ impl Pipe {
     /// What a request needs, by its era.
     fn start(self: &Arc<Self>, request: &Request, charge: Arc<Charge>) -> Result<Start, RpcError> {
         let (claimed, meta) = admission::claim(request.params.as_ref())?;
-        let outlet = self.outlet.clone();
+        let outbox = self.outbox.clone();
         if claimed && !self.modern {
             return Err(RpcError::invalid_request("this transport serves only sessions: send `initialize`"));
         }
         if claimed {
-            return Context::of_claim(&self.server, &request.id, meta, &self.principal, outlet, charge)
+            return Context::of_claim(&self.server, &request.id, meta, &self.principal, outbox, charge)
                 .map(|ctx| Start::Run(Box::new(ctx)));
         }
         if !self.server.config.protocol.legacy {
@@ -240,7 +240,7 @@ impl Pipe {
             )),
             (_, Some(session)) => {
                 self.begin(&session);
-                let ctx = Context::in_session(&session, &self.server, &request.id, meta, outlet, charge);
+                let ctx = Context::in_session(&session, &self.server, &request.id, meta, outbox, charge);
                 Ok(Start::Run(Box::new(ctx)))
             }
         }

@@ -15,7 +15,7 @@ use crate::{
         principal::Principal,
     },
     client::{
-        outbox::{Outlet, Queued},
+        outbox::{Outbox, Queued},
         server::Server,
     },
 };
@@ -36,11 +36,11 @@ where
 {
     let client = server.ledger.client(&Principal::Process.to_string());
     let ledger = Arc::clone(&server.ledger);
-    let (outlet, receiver) = Outlet::new(QUEUED_BYTES, client.account.clone());
+    let (outbox, receiver) = Outbox::new(QUEUED_BYTES, client.account.clone());
     let writer = tokio::spawn(write(receiver, output));
     let limit = server.config.message_bytes;
     let stop = server.stop.clone();
-    let pipe = Pipe::new(server, outlet.clone(), Principal::Process, true);
+    let pipe = Pipe::new(server, outbox.clone(), Principal::Process, true);
     let mut input = BufReader::with_capacity(64 * 1024, input);
     let mut line = Vec::new();
     loop {
@@ -51,10 +51,10 @@ where
         let read = tokio::select! {
             read = async {
                 // Who reads no answers is not asked for more requests.
-                outlet.ready().await;
+                outbox.ready().await;
                 read_line(&mut input, &mut line, limit, &mut incoming).await
             } => read,
-            () = outlet.closed() => break,
+            () = outbox.closed() => break,
             () = stop.cancelled() => break,
         };
         match read {
@@ -78,7 +78,7 @@ where
     // What is under way may finish and be written; the writer ends when all who write are gone.
     let tracker = pipe.tracker();
     stop.cancel();
-    drop((pipe, outlet));
+    drop((pipe, outbox));
     tracker.close();
     let drained = async {
         tracker.wait().await;

@@ -22,7 +22,7 @@ impl Answered {
     pub fn failed(ctx: &Context, failed: Failed) -> Result<Self, RpcError> {
         match failed {
             Failed::Rpc(error) => Err(error),
-            Failed::Told(text) => Ok(Self::tool(ctx, ToolResult::error(text))),
+            Failed::Explained(text) => Ok(Self::tool(ctx, ToolResult::error(text))),
             Failed::InputRequired(result) => Ok(Self::InputRequired(result)),
         }
     }

@@ -15,7 +15,7 @@ pub enum Failed {
     /// A JSON-RPC error, whatever the method.
     Rpc(RpcError),
     /// The operation failed: a tool result with `isError`, or an internal error of other methods.
-    Told(String),
+    Explained(String),
     /// Not a failure: the client is to answer first. Modern only; the JSON of the result.
     InputRequired(String),
 }
@@ -30,7 +30,7 @@ impl From<RpcError> for Failed {
 pub fn other_failed(failed: Failed) -> Result<String, RpcError> {
     match failed {
         Failed::Rpc(error) => Err(error),
-        Failed::Told(text) => Err(RpcError::internal(text)),
+        Failed::Explained(text) => Err(RpcError::internal(text)),
         Failed::InputRequired(result) => Ok(result),
     }
 }
@@ -38,5 +38,5 @@ pub fn other_failed(failed: Failed) -> Result<String, RpcError> {
 /// A plugin that breaks the contract: the client hears which, the operator how.
 pub fn defect(served: &Served, problem: &str) -> Failed {
     tracing::warn!(plugin = served.config.id, "a defect of the plugin: {}", escaped(problem));
-    Failed::Told(format!("The plugin `{}` failed: {}.", served.config.id, clean(problem)))
+    Failed::Explained(format!("The plugin `{}` failed: {}.", served.config.id, clean(problem)))
 }

@@ -31,7 +31,7 @@ pub async fn once<O: Operation>(
         match &ctx.session {
             // The operator's own, which a client without roots has, are not the client's to close.
             Some(session) if served.config.grants.roots.is_some() && ctx.capabilities.roots => {
-                session.lost(&ctx.server, &ctx.outlet, roots).await
+                session.lost(&ctx.server, &ctx.outbox, roots).await
             }
             _ => std::future::pending().await,
         }
@@ -40,11 +40,11 @@ pub async fn once<O: Operation>(
         report = call => report,
         () = served.revoked.cancelled() => {
             tracing::info!(plugin = id, "stopped a call whose access was taken away");
-            return Err(Failed::Told(format!("The operator took away access of the plugin `{id}` during the call.")));
+            return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during the call.")));
         }
         () = lost => {
             tracing::info!(plugin = id, "stopped a call whose root was closed");
-            return Err(Failed::Told("A root that the call was using was closed.".into()));
+            return Err(Failed::Explained("A root that the call was using was closed.".into()));
         }
     };
     let hints = hints(ctx, served, &report.denials);
@@ -55,7 +55,7 @@ pub async fn once<O: Operation>(
         Ok(outcome) => Ok(Ran { outcome, hints }),
         Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
             Some(error) => Failed::Rpc(error),
-            None => Failed::Told(join(&crate::base::text::clean(&failure.message), &hints)),
+            None => Failed::Explained(join(&crate::base::text::clean(&failure.message), &hints)),
         }),
         Err(error) => {
             let detail = match &error {
@@ -71,7 +71,7 @@ pub async fn once<O: Operation>(
                 "a call failed: {error}"
             );
             let text = format!("The plugin `{id}` did not finish: {}.", crate::base::text::clean(&error.to_string()));
-            Err(Failed::Told(join(&text, &hints)))
+            Err(Failed::Explained(join(&text, &hints)))
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::{bridge, client::context::Context};
 
 pub async fn prompt(ctx: &Context, params: params::GetPrompt, retry: Retry) -> Result<String, RpcError> {
-    let catalog = ctx.server.shelf.catalog().await;
+    let catalog = ctx.server.published.catalog().await;
     let Some((served, prompt)) = catalog.prompt(&params.name) else {
         return Err(RpcError::invalid_params(format!("unknown prompt: {}", wharf_protocol::error::clip(&params.name))));
     };

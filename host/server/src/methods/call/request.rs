@@ -135,7 +135,7 @@ impl Request<'_> {
             if !allowed {
                 ctx.server
                     .hint(id, format!("it wanted to ask the client ({ability}); `ask = [\"{ability}\"]` allows it"));
-                return Err(Failed::Told(format!(
+                return Err(Failed::Explained(format!(
                     "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
                      allowed."
                 )));
@@ -149,7 +149,7 @@ impl Request<'_> {
             let question = bridge::question(id, question).map_err(|problem| defect(self.served, &problem))?;
             needs |= bridge::ability_for(&question);
             if let Some(what) = ctx.encoder.cannot_ask(&question) {
-                return Err(Failed::Told(format!(
+                return Err(Failed::Explained(format!(
                     "The plugin `{id}` wants to ask you for {what}, which this revision of the protocol cannot carry."
                 )));
             }
@@ -159,7 +159,7 @@ impl Request<'_> {
             let error = ctx.lacks(&format!("the plugin `{id}`"), missing.clone());
             return Err(match ctx.encoder.revision.era() {
                 Era::Modern => Failed::Rpc(error),
-                Era::Legacy => Failed::Told(format!("{}: {missing}", error.message)),
+                Era::Legacy => Failed::Explained(format!("{}: {missing}", error.message)),
             });
         }
         Ok(questions)
@@ -191,14 +191,14 @@ impl Request<'_> {
             return Ok(());
         }
         let replies = match (task, &ctx.session) {
-            (Some(task), _) => task.ask(&open).await.map_err(Failed::Told)?,
+            (Some(task), _) => task.ask(&open).await.map_err(Failed::Explained)?,
             (None, Some(session)) => {
                 // The task may begin before the answer comes.
                 let begins = ctx.task.as_ref().inspect(|task| task.set_asking(true));
                 let mut replies = Vec::with_capacity(open.len());
                 for (_, question) in &open {
                     let (method, params) = ctx.encoder.question(question);
-                    replies.push(session.ask(&ctx.outlet, method, params, PERSON).await.map_err(Failed::Told)?);
+                    replies.push(session.ask(&ctx.outbox, method, params, PERSON).await.map_err(Failed::Explained)?);
                 }
                 if let Some(task) = begins {
                     task.set_asking(false);
@@ -209,7 +209,7 @@ impl Request<'_> {
         };
         for ((key, question), reply) in open.into_iter().zip(&replies) {
             let answer = bridge::answer(&question, reply).map_err(|problem| {
-                Failed::Told(format!("The client's answer does not fit the question: {problem}."))
+                Failed::Explained(format!("The client's answer does not fit the question: {problem}."))
             })?;
             carried.answers.retain(|(known, _)| *known != key);
             carried.answers.push((key, bridge::carry_answer(&answer)));
@@ -240,7 +240,7 @@ impl Request<'_> {
             return Ok(CallRoots::default());
         }
         if let Some(session) = &ctx.session {
-            return Ok(session.roots(&ctx.server, &ctx.outlet).await);
+            return Ok(session.roots(&ctx.server, &ctx.outbox).await);
         }
         let known = match (&carried.roots, offered.get(ROOTS_KEY)) {
             (Some(uris), _) => uris.clone(),

@@ -19,7 +19,7 @@ use crate::{
 pub async fn resource(ctx: &Context, params: params::ReadResource, retry: Retry) -> Result<String, RpcError> {
     let uri = &params.uri;
     check_uri(uri)?;
-    let catalog = ctx.server.shelf.catalog().await;
+    let catalog = ctx.server.published.catalog().await;
     let Some((served, mime_type)) = catalog.resource(uri) else { return Err(RpcError::resource_not_found(uri)) };
     let none = json!({});
     let request = Request { method: Method::ReadResource, name: uri, arguments: &none, served };

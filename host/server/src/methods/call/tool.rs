@@ -37,7 +37,7 @@ pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcE
     let params::CallTool { name } = params::read(params)?;
     let retry: Retry = params::read(params)?;
     let wanted: TaskWanted = params::read(params)?;
-    let catalog = ctx.server.shelf.catalog().await;
+    let catalog = ctx.server.published.catalog().await;
     let Some((served, tool)) = catalog.tool(&name) else {
         return Err(RpcError::invalid_params(format!("unknown tool: {}", clip(&name))));
     };
@@ -79,7 +79,7 @@ fn able(ctx: &Context, tool: &OfferedTool) -> Result<(), Failed> {
     let error = ctx.lacks("this tool", missing);
     Err(match ctx.encoder.revision.era() {
         Era::Modern => Failed::Rpc(error),
-        Era::Legacy => Failed::Told(error.message),
+        Era::Legacy => Failed::Explained(error.message),
     })
 }
 
@@ -99,7 +99,7 @@ fn mode(ctx: &Context, tool: &OfferedTool, wanted: &TaskWanted) -> Result<Mode, 
             (_, Some(terms)) => Ok(Mode::Task(terms.ttl)),
             (_, None) => Ok(Mode::AtOnce),
         },
-        (_, TaskSupport::Required) => Err(Failed::Told(
+        (_, TaskSupport::Required) => Err(Failed::Explained(
             "This tool runs only as a task, which this revision of the protocol does not have.".into(),
         )),
         _ => Ok(Mode::AtOnce),

@@ -25,7 +25,7 @@ use super::{
     bring::{Bringer, Brought, Fresh},
     catalog::{Catalog, Generations, Served},
     loader::Loader,
-    published::{Change, FIRST_LOAD, Shelf},
+    published::{Change, FIRST_LOAD, Published},
     status::{Problem, Stage, Status, Subject},
 };
 use crate::{
@@ -108,14 +108,14 @@ impl Library {
         scopes: Arc<Scopes>,
         config: Arc<Config>,
         progress: fn(&str),
-    ) -> (Self, Shelf) {
+    ) -> (Self, Published) {
         let (catalog, catalog_seen) = watch::channel(Arc::default());
         let (ready, ready_seen) = watch::channel(false);
         let (changes_sender, changes) = mpsc::channel(16);
         let (failures, _) = tokio::sync::broadcast::channel(64);
         let (status, first): (Arc<_>, Arc<OnceLock<Generations>>) = Default::default();
         let announcements = Announcements::default();
-        let shelf = Shelf {
+        let published = Published {
             catalog: catalog_seen,
             ready: ready_seen,
             first: Arc::clone(&first),
@@ -147,7 +147,7 @@ impl Library {
             patience: Instant::now() + FIRST_LOAD,
             slow: Arc::default(),
         };
-        (library, shelf)
+        (library, published)
     }
 
     /// Loads everything, then follows changes until all senders are gone or `stop` is cancelled.

@@ -39,7 +39,7 @@ use crate::{
         ledger::{Charge, no_room},
         principal::Principal,
     },
-    client::{context::Context, notifier::Feed, outbox::Outlet, server::Server, session::Session},
+    client::{context::Context, notifier::Feed, outbox::Outbox, server::Server, session::Session},
     config::Token,
     methods::response::Text,
     transport::admission,
@@ -210,9 +210,9 @@ impl Endpoint {
             return Ok(response);
         }
         let session = self.session(headers, Some(&request))?;
-        let (outlet, messages) = Outlet::new(QUEUED_BYTES, session.account.clone());
+        let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
         let permit = self.permit(&self.in_flight, Some(&request))?;
-        let work = self.begin(&session, request, meta, outlet, permit, &from)?;
+        let work = self.begin(&session, request, meta, outbox, permit, &from)?;
         Ok(self.respond(&session, Running::start(work, messages, |work| self.detached(work)).await).await)
     }
 
@@ -247,7 +247,7 @@ impl Endpoint {
         session: &Arc<Session>,
         request: Request,
         meta: RequestMeta,
-        outlet: Outlet,
+        outbox: Outbox,
         permit: OwnedSemaphorePermit,
         from: &From<'_>,
     ) -> Result<Work, Refused> {
@@ -255,7 +255,7 @@ impl Endpoint {
             .in_flight
             .enter(&request.id)
             .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
-        let ctx = Context::in_session(session, &self.server, &request.id, meta, outlet, Arc::clone(&from.charge));
+        let ctx = Context::in_session(session, &self.server, &request.id, meta, outbox, Arc::clone(&from.charge));
         let (account, busy) = (from.peer.account().clone(), from.peer.work());
         let ended = session.ended.clone();
         Ok(Box::pin(async move {
@@ -303,7 +303,7 @@ impl Endpoint {
                 }
             }
         }
-        let (outlet, messages) = Outlet::new(QUEUED_BYTES, session.account.clone());
+        let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
         let mut begun: Vec<Work> = Vec::new();
         let mut known: Vec<String> = Vec::new();
         for message in batch {
@@ -311,7 +311,7 @@ impl Endpoint {
                 Ok(Message::Request(request)) => {
                     let Some((meta, permit)) = metas.pop_front().zip(permits.pop()) else { continue };
                     let id = request.id.clone();
-                    match self.begin(&session, request, meta, outlet.clone(), permit, &from) {
+                    match self.begin(&session, request, meta, outbox.clone(), permit, &from) {
                         Ok(work) => begun.push(self.detached(work)),
                         Err(_) => {
                             let error = RpcError::invalid_request("a request with this id is already under way");
@@ -327,7 +327,7 @@ impl Endpoint {
         if begun.is_empty() && known.is_empty() {
             return Ok(accepted());
         }
-        drop(outlet);
+        drop(outbox);
         let (ledger, account) = (Arc::clone(&self.server.ledger), from.peer.account().clone());
         let busy = from.peer.work();
         let work = Box::pin(async move {
@@ -359,8 +359,8 @@ impl Endpoint {
         from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
         let bad = |error: &RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), error);
-        let (outlet, messages) = Outlet::new(QUEUED_BYTES, from.peer.account().clone());
-        let ctx = self.modern_context(headers, &request, meta, outlet, &from).map_err(|error| {
+        let (outbox, messages) = Outbox::new(QUEUED_BYTES, from.peer.account().clone());
+        let ctx = self.modern_context(headers, &request, meta, outbox, &from).map_err(|error| {
             let status = if error.code == METHOD_NOT_FOUND { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST };
             Refused::new(status, Some(&request), &error)
         })?;
@@ -389,7 +389,7 @@ impl Endpoint {
         headers: &HeaderMap,
         request: &Request,
         meta: RequestMeta,
-        outlet: Outlet,
+        outbox: Outbox,
         from: &From<'_>,
     ) -> Result<Context, RpcError> {
         let version = single(headers, VERSION_HEADER)?
@@ -399,7 +399,7 @@ impl Endpoint {
             return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`"));
         }
         let charge = Arc::clone(&from.charge);
-        let ctx = Context::of_claim(&self.server, &request.id, meta, self.principal(), outlet, charge)?;
+        let ctx = Context::of_claim(&self.server, &request.id, meta, self.principal(), outbox, charge)?;
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`"));
         }
@@ -426,14 +426,14 @@ impl Endpoint {
             return Ok(event_stream(log.read(next, self.server.config.http.poll_after, hold)));
         }
         let listening = session.listen();
-        let (outlet, messages) = Outlet::new(QUEUED_BYTES, session.account.clone());
+        let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
         let feed = Feed::open(&self.server);
         let server = Arc::clone(&self.server);
         let log = self.streams.open(&session);
         let read = Arc::clone(&log);
         let work: Work = Box::pin(async move {
             tokio::select! {
-                () = feed.run(&*session, &outlet) => {}
+                () = feed.run(&*session, &outbox) => {}
                 () = listening.ended.cancelled() => {}
                 () = read.abandoned(TAKE_UP) => {}
                 () = server.stop.cancelled() => {}

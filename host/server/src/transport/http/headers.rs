@@ -56,7 +56,7 @@ pub async fn check_mirrored(headers: &HeaderMap, request: &Request, server: &Ser
     }
     let params = request.params.as_ref();
     let Ok(call) = params::read::<params::CallTool>(params) else { return Ok(()) };
-    let catalog = server.shelf.catalog().await;
+    let catalog = server.published.catalog().await;
     let Some((_, tool)) = catalog.tool(&call.name).filter(|(_, tool)| !tool.mirrored.is_empty()) else {
         return Ok(());
     };

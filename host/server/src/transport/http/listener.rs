@@ -142,7 +142,7 @@ async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> Ht
     match guard::check(&shared.server.config.http, request.headers()) {
         Err(guard::Refusal::Host | guard::Refusal::Origin) => StatusCode::FORBIDDEN.into_response(),
         // Whether it is alive is no secret.
-        Ok(()) | Err(guard::Refusal::Token) if *shared.server.shelf.ready.borrow() => "ok\n".into_response(),
+        Ok(()) | Err(guard::Refusal::Token) if *shared.server.published.ready.borrow() => "ok\n".into_response(),
         Ok(()) | Err(guard::Refusal::Token) => (StatusCode::SERVICE_UNAVAILABLE, "loading\n").into_response(),
     }
 }

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     base::random_id,
-    client::outbox::{Outlet, Queued},
+    client::outbox::{Outbox, Queued},
     transport::pipe::Pipe,
 };
 
@@ -73,8 +73,8 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     let Some(peer) = request.extensions().get::<Arc<Peer>>() else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let (outlet, messages) = Outlet::new(QUEUED_BYTES, peer.account().clone());
-    let pipe = Pipe::new(Arc::clone(server), outlet, streams.endpoint.principal().clone(), false);
+    let (outbox, messages) = Outbox::new(QUEUED_BYTES, peer.account().clone());
+    let pipe = Pipe::new(Arc::clone(server), outbox, streams.endpoint.principal().clone(), false);
     let busy = peer.work();
     streams.lock().insert(id.clone(), Arc::clone(&pipe));
     let open = Open {
