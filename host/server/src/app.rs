@@ -39,12 +39,12 @@ pub struct App {
 
 pub fn sandbox(config: &Config, ledger: &Ledger) -> Result<Arc<Sandbox>> {
     Ok(Sandbox::new(SandboxConfig {
-        total_concurrency: config.total_concurrency,
-        total_memory_bytes: config.total_memory_bytes,
+        total_concurrency: config.startup.total_concurrency,
+        total_memory_bytes: config.startup.total_memory_bytes,
         cache_dir: config::cache_dir(),
         compiler: CompilerConfig {
-            memory_bytes: config.compile_memory_bytes,
-            timeout: config.compile_timeout,
+            memory_bytes: config.startup.compile_memory_bytes,
+            timeout: config.startup.compile_timeout,
             ..CompilerConfig::this_program()
         },
         host_memory: ledger.plugins().clone(),
@@ -79,11 +79,11 @@ impl App {
         let interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
         let stamp = file.as_deref().and_then(|file| Stamp::of(file).ok());
         let config = Arc::new(config::load(file.as_deref(), &command_line)?);
-        let ledger = Ledger::new(config.total_host_memory_bytes);
+        let ledger = Ledger::new(config.startup.total_host_memory_bytes);
         let (library, published, scopes) = library(&config, &ledger, home_ceiling, progress)?;
         let stop = CancellationToken::new();
         let changes = published.changes.clone();
-        let server = Server::new(Arc::clone(&config), ledger, published, Arc::clone(&scopes), stop.clone())?;
+        let server = Server::new(&config, ledger, published, Arc::clone(&scopes), stop.clone())?;
         let library = tokio::spawn(library.run(stop.clone()));
         let (hangup_sender, hangup) = mpsc::channel(1);
         let mut signals = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
@@ -98,16 +98,13 @@ impl App {
                 hangup_sender.try_send(()).ok();
             }
         });
-        let current = std::sync::Mutex::new(Arc::clone(&config));
-        let reload = move || match config::load(file.as_deref(), &command_line) {
+        let reload = move |current: &Config| match config::load(file.as_deref(), &command_line) {
             Ok(new) => {
                 let new = Arc::new(new);
-                let mut current = current.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                for key in needs_restart(&current, &new) {
+                for key in new.startup.differs(&current.startup) {
                     tracing::warn!("`{key}` changed; it takes effect when wharf starts anew");
                 }
                 scopes.renew(&new, config::cache_dir().as_ref());
-                *current = Arc::clone(&new);
                 tracing::info!("the config was read anew");
                 Some(new)
             }
@@ -124,7 +121,7 @@ impl App {
     /// under way.
     pub async fn serve(self, transports: Transports) -> Result<()> {
         let Transports { stdio, http, with_parent } = transports;
-        let listener = if http { Some(listen(&self.server.config).await?) } else { None };
+        let listener = if http { Some(listen(&self.server.startup.http).await?) } else { None };
         let Self { server, library, mut terminate, mut interrupt } = self;
         let stop = server.stop.clone();
         let signals = tokio::spawn(async move {
@@ -154,9 +151,9 @@ impl App {
     }
 }
 
-async fn listen(config: &Config) -> Result<TcpListener> {
-    let address = config.http.listen;
-    if !address.ip().is_loopback() && config.http.token.is_none() {
+async fn listen(http: &config::Http) -> Result<TcpListener> {
+    let address = http.listen;
+    if !address.ip().is_loopback() && http.token.is_none() {
         bail!(
             "{address} can be reached from other machines, so a token is needed: set `token_env` in [http] to the name of an \
              environment variable that holds one, or listen on 127.0.0.1"
@@ -167,44 +164,4 @@ async fn listen(config: &Config) -> Result<TcpListener> {
     })?;
     tracing::info!("serving MCP at http://{}/mcp", listener.local_addr()?);
     Ok(listener)
-}
-
-/// What was sized at the start and stays so.
-fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
-    // All of it, so that whoever adds a key decides where it belongs.
-    let Config {
-        http,
-        protocol,
-        total_concurrency,
-        total_memory_bytes,
-        total_host_memory_bytes,
-        compile_memory_bytes,
-        compile_timeout,
-        message_bytes,
-        total_tasks,
-        // Read anew each time.
-        file: _,
-        plugin_dir: _,
-        roots: _,
-        page_items: _,
-        limits: _,
-        plugins: _,
-    } = old;
-    let mut keys = Vec::new();
-    for (key, changed) in [
-        ("[http]", *http != new.http),
-        ("[protocol]", *protocol != new.protocol),
-        ("total_concurrency", *total_concurrency != new.total_concurrency),
-        ("total_memory_mib", *total_memory_bytes != new.total_memory_bytes),
-        ("total_host_memory_mib", *total_host_memory_bytes != new.total_host_memory_bytes),
-        ("compile_memory_mib", *compile_memory_bytes != new.compile_memory_bytes),
-        ("compile_timeout_ms", *compile_timeout != new.compile_timeout),
-        ("message_kib", *message_bytes != new.message_bytes),
-        ("total_tasks", *total_tasks != new.total_tasks),
-    ] {
-        if changed {
-            keys.push(key);
-        }
-    }
-    keys
 }

@@ -33,7 +33,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     }];
     config.plugin_dir = None;
     let config = Arc::new(config);
-    let ledger = Ledger::new(config.total_host_memory_bytes);
+    let ledger = Ledger::new(config.startup.total_host_memory_bytes);
     let (published, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
     for (id, status) in published.status() {
         if let Status::Failed { problem, .. } = status {
@@ -61,7 +61,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         bail!("the arguments do not make a request");
     };
     let params = request.params.as_ref();
-    let server = Server::new(config, ledger, published.clone(), scopes, CancellationToken::new())?;
+    let server = Server::new(&config, ledger, published.clone(), scopes, CancellationToken::new())?;
     // Nobody reads what is said during the call; what there is no room for is dropped.
     let account = server.ledger.client("command line").account.clone();
     let charge = Arc::new(account.open());

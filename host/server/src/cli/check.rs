@@ -18,7 +18,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     };
     let config = Arc::new(config::load(Some(&file), &CommandLine::default())?);
     print(&format!("config {}", file.display()))?;
-    let ledger = Ledger::new(config.total_host_memory_bytes);
+    let ledger = Ledger::new(config.startup.total_host_memory_bytes);
     let (published, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
     let catalog = published.catalog.borrow().clone();
     let mut failed = 0;

@@ -17,7 +17,7 @@ use crate::{
 pub async fn run(plugin: &Path) -> Result<ExitCode> {
     let command_line = CommandLine { plugins: vec![plugin.to_owned()], ..CommandLine::default() };
     let config = Arc::new(config::load(None, &command_line)?);
-    let ledger = Ledger::new(config.total_host_memory_bytes);
+    let ledger = Ledger::new(config.startup.total_host_memory_bytes);
     let (published, _, _library) = load_once(config, &ledger).await?;
     for (id, status) in published.status() {
         if let Status::Failed { problem, .. } = status {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -15,7 +16,7 @@ use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
 use crate::{
     access::scope::Scopes,
     base::{ledger::Ledger, refusals::Refusals, request_state::Seal},
-    config::Config,
+    config::{Config, Startup},
     plugins::published::Published,
     tasks::{Memory, Tasks},
 };
@@ -30,7 +31,9 @@ const UPDATES_KEPT: usize = 256;
 const HINTS_PER_PLUGIN: usize = 64;
 
 pub struct Server {
-    pub config: Arc<Config>,
+    pub startup: Arc<Startup>,
+    /// The operator's file, for who is told to edit it.
+    file: Option<PathBuf>,
     pub ledger: Arc<Ledger>,
     pub published: Published,
     pub scopes: Arc<Scopes>,
@@ -53,7 +56,7 @@ pub struct Server {
 
 impl Server {
     pub fn new(
-        config: Arc<Config>,
+        config: &Config,
         ledger: Arc<Ledger>,
         published: Published,
         scopes: Arc<Scopes>,
@@ -61,7 +64,8 @@ impl Server {
     ) -> anyhow::Result<Arc<Self>> {
         let info =
             ServerInfo { name: "wharf".into(), title: Some("wharf".into()), version: env!("CARGO_PKG_VERSION").into() };
-        let seal = match config.protocol.state_key {
+        let startup = Arc::clone(&config.startup);
+        let seal = match startup.protocol.state_key {
             Some(key) => Seal::with_key(key.0),
             None => Seal::generate().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
         };
@@ -72,13 +76,14 @@ impl Server {
             seal,
             updates: broadcast::channel(UPDATES_KEPT).0,
             stop,
-            tasks: Tasks::new(Box::new(Memory::new(config.total_tasks)), config.total_concurrency / 2),
+            tasks: Tasks::new(Box::new(Memory::new(startup.total_tasks)), startup.total_concurrency / 2),
             tracker: TaskTracker::new(),
             encoders: Revision::ALL.map(|revision| {
-                let (tasks, lists) = (config.protocol.tasks, config.protocol.lists);
+                let (tasks, lists) = (startup.protocol.tasks, startup.protocol.lists);
                 Arc::new(Encoder::new(revision, info.clone(), tasks, lists))
             }),
-            config,
+            file: config.file.clone(),
+            startup,
             incidents: AtomicU64::new(0),
             hinted: Mutex::default(),
             refusals: Refusals::default(),
@@ -109,7 +114,7 @@ impl Server {
         let mut hinted = self.hinted.lock().unwrap_or_else(PoisonError::into_inner);
         let told = hinted.entry(plugin.to_owned()).or_default();
         if told.len() < HINTS_PER_PLUGIN && told.insert(text.clone()) {
-            let file = self.config.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
+            let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
             tracing::warn!(plugin, "{text}; to allow it, edit [plugins.{plugin}.grants] in {file}");
         }
     }

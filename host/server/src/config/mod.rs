@@ -25,7 +25,7 @@ pub use guard::{check_trusted_directory, check_trusted_file};
 pub use http::{Http, Token};
 pub use plugin::{Origin, Pattern, PluginConfig, TaskLimits, check_id};
 pub use protocol::{Protocol, StateKey};
-pub use resolved::{Config, Roots};
+pub use resolved::{Config, Roots, Startup};
 pub use settings::Settings;
 
 /// Where the file is if nobody says: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.

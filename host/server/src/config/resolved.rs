@@ -23,10 +23,22 @@ use super::{
 #[derive(Debug, Clone)]
 pub struct Config {
     pub file: Option<PathBuf>,
+    pub startup: Arc<Startup>,
     pub plugin_dir: Option<PathBuf>,
+    pub roots: Roots,
+    pub page_items: usize,
+    /// Defaults for plugins that say nothing.
+    pub limits: DefaultLimits,
+    /// In file order, then those of the command line.
+    pub plugins: Vec<Arc<PluginConfig>>,
+}
+
+/// What things are made by when wharf starts, and stay so until it starts anew. Everything else in the config takes effect
+/// when the file is read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Startup {
     pub http: Http,
     pub protocol: Protocol,
-    pub roots: Roots,
     pub total_concurrency: usize,
     pub total_memory_bytes: usize,
     /// What wharf itself uses for plugins and clients.
@@ -34,13 +46,38 @@ pub struct Config {
     pub compile_memory_bytes: usize,
     pub compile_timeout: Duration,
     pub message_bytes: usize,
-    pub page_items: usize,
     /// Tasks that are kept at once, running or not.
     pub total_tasks: usize,
-    /// Defaults for plugins that say nothing.
-    pub limits: DefaultLimits,
-    /// In file order, then those of the command line.
-    pub plugins: Vec<Arc<PluginConfig>>,
+}
+
+impl Startup {
+    /// The keys of the file by which this is not the other.
+    pub fn differs(&self, other: &Self) -> Vec<&'static str> {
+        // All of it, so that whoever adds one names it.
+        let Self {
+            http,
+            protocol,
+            total_concurrency,
+            total_memory_bytes,
+            total_host_memory_bytes,
+            compile_memory_bytes,
+            compile_timeout,
+            message_bytes,
+            total_tasks,
+        } = other;
+        let keys = [
+            ("[http]", self.http != *http),
+            ("[protocol]", self.protocol != *protocol),
+            ("total_concurrency", self.total_concurrency != *total_concurrency),
+            ("total_memory_mib", self.total_memory_bytes != *total_memory_bytes),
+            ("total_host_memory_mib", self.total_host_memory_bytes != *total_host_memory_bytes),
+            ("compile_memory_mib", self.compile_memory_bytes != *compile_memory_bytes),
+            ("compile_timeout_ms", self.compile_timeout != *compile_timeout),
+            ("message_kib", self.message_bytes != *message_bytes),
+            ("total_tasks", self.total_tasks != *total_tasks),
+        ];
+        keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+    }
 }
 
 /// Where client roots may lie, as the operator wrote it; and directories for clients that have no roots.
@@ -90,15 +127,9 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     )?;
     let within =
         raw.roots.within.as_ref().map(|paths| paths.iter().map(|path| absolute(path)).collect()).transpose()?;
-    Ok(Config {
-        file: file.map(Path::to_path_buf),
-        plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
+    let startup = Startup {
         http: http::resolve(raw.http, command_line).context("[http]")?,
         protocol,
-        roots: Roots {
-            within,
-            fixed: command_line.roots.iter().map(std::path::absolute).collect::<std::io::Result<_>>()?,
-        },
         total_concurrency,
         total_memory_bytes: mib(
             "total_memory_mib",
@@ -117,8 +148,17 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
             Duration::from_millis(defaults::COMPILE_TIMEOUT_MS),
         )?,
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
-        page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
+    };
+    Ok(Config {
+        file: file.map(Path::to_path_buf),
+        startup: Arc::new(startup),
+        plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
+        roots: Roots {
+            within,
+            fixed: command_line.roots.iter().map(std::path::absolute).collect::<std::io::Result<_>>()?,
+        },
+        page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
         limits,
         plugins,
     })

@@ -125,14 +125,13 @@ fn existing(folder: &Path) -> PathBuf {
 }
 
 /// Follows files and the config for as long as wharf runs. `stamp`: the config file's state from before it was read.
-/// `reload`: reads the config anew; none if that fails, which
-/// it has said itself by then.
+/// `reload`: reads the config anew, in place of the one it is given; none if that fails, which it has said itself by then.
 pub async fn run(
     mut config: Arc<Config>,
     mut stamp: Option<Stamp>,
-    changes: mpsc::Sender<crate::plugins::published::Change>,
+    changes: mpsc::Sender<Change>,
     mut hangup: mpsc::Receiver<()>,
-    reload: impl Fn() -> Option<Arc<Config>>,
+    reload: impl Fn(&Config) -> Option<Arc<Config>>,
     stop: CancellationToken,
 ) {
     let mut watcher = Watcher::new();
@@ -153,7 +152,7 @@ pub async fn run(
         unseen = false;
         let now = config.file.as_deref().and_then(|file| Stamp::of(file).ok());
         if (now != stamp || hung_up)
-            && let Some(new) = reload()
+            && let Some(new) = reload(&config)
         {
             config = new;
             if changes.send(Change::Config(Arc::clone(&config))).await.is_err() {

@@ -219,7 +219,7 @@ impl Pipe {
             return Context::of_claim(&self.server, &request.id, meta, &self.principal, outbox, charge)
                 .map(|ctx| Start::Run(Box::new(ctx)));
         }
-        if !self.server.config.protocol.legacy {
+        if !self.server.startup.protocol.legacy {
             return Err(admission::without_legacy(request, &meta));
         }
         let session = self.session();

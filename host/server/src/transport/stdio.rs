@@ -38,7 +38,7 @@ where
     let ledger = Arc::clone(&server.ledger);
     let (outbox, receiver) = Outbox::new(QUEUED_BYTES, client.account.clone());
     let writer = tokio::spawn(write(receiver, output));
-    let limit = server.config.message_bytes;
+    let limit = server.startup.message_bytes;
     let stop = server.stop.clone();
     let pipe = Pipe::new(server, outbox.clone(), Principal::Process, true);
     let mut input = BufReader::with_capacity(64 * 1024, input);

@@ -73,7 +73,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     pub fn new(server: &Arc<Server>) -> Self {
-        let config = &server.config.http;
+        let config = &server.startup.http;
         let sessions = Sessions::new(config.sessions, config.session_idle);
         server.tracker.spawn(sessions.clone().sweep(server.stop.clone()));
         Self {
@@ -97,7 +97,7 @@ impl Endpoint {
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, message));
         }
         let incoming = self.server.ledger.incoming(peer.account());
-        let (body, charge) = read_message(&headers, body, self.server.config.message_bytes, incoming).await?;
+        let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
         let from = From { peer, charge: Arc::new(charge) };
         match Frame::parse(&body) {
             Ok(Frame::One(message)) => self.message(&headers, message, from).await,
@@ -132,7 +132,7 @@ impl Endpoint {
                         _ => admission::unclaimed(&meta),
                     }));
                 }
-                if !self.server.config.protocol.legacy {
+                if !self.server.startup.protocol.legacy {
                     return Err(bad(&admission::without_legacy(&request, &meta)));
                 }
                 check_version(headers, Some(&request))?;
@@ -140,7 +140,7 @@ impl Endpoint {
             }
             Message::Notification(notification) => {
                 let claimed = RequestMeta::read(notification.params.as_ref()).is_ok_and(|meta| meta.claims_modern());
-                if claimed || modern_header || !self.server.config.protocol.legacy {
+                if claimed || modern_header || !self.server.startup.protocol.legacy {
                     // None is defined over HTTP: closing the stream is how a request is cancelled.
                     return Ok(accepted());
                 }
@@ -224,7 +224,7 @@ impl Endpoint {
                 let log = self.streams.open(session);
                 let (streams, filled) = (Arc::clone(&self.streams), Arc::clone(&log));
                 self.server.tracker.spawn(async move { streams.fill(filled, running, first).await });
-                event_stream(log.read(1, self.server.config.http.poll_after, Hold::default()))
+                event_stream(log.read(1, self.server.startup.http.poll_after, Hold::default()))
             }
         }
     }
@@ -423,7 +423,7 @@ impl Endpoint {
                     "what followed this Last-Event-ID is not kept; send the request again",
                 )
             })?;
-            return Ok(event_stream(log.read(next, self.server.config.http.poll_after, hold)));
+            return Ok(event_stream(log.read(next, self.server.startup.http.poll_after, hold)));
         }
         let listening = session.listen();
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());

@@ -36,7 +36,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 
 /// Serves until wharf stops; then requests under way have a second to finish.
 pub async fn serve(server: Arc<Server>, listener: TcpListener) {
-    let config = &server.config;
+    let config = &server.startup;
     let shared = Arc::new(Endpoint::new(&server));
     let mut app =
         Router::new().route("/mcp", any(endpoint)).route("/healthz", get(health)).with_state(Arc::clone(&shared));
@@ -139,7 +139,7 @@ fn cors(origins: &[String]) -> CorsLayer {
 }
 
 async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    match guard::check(&shared.server.config.http, request.headers()) {
+    match guard::check(&shared.server.startup.http, request.headers()) {
         Err(guard::Refusal::Host | guard::Refusal::Origin) => StatusCode::FORBIDDEN.into_response(),
         // Whether it is alive is no secret.
         Ok(()) | Err(guard::Refusal::Token) if *shared.server.published.ready.borrow() => "ok\n".into_response(),
@@ -148,7 +148,7 @@ async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> Ht
 }
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    if let Err(refusal) = guard::check(&shared.server.config.http, request.headers()) {
+    if let Err(refusal) = guard::check(&shared.server.startup.http, request.headers()) {
         return turn_away(&shared.server, refusal);
     }
     let Some(peer) = request.extensions().get::<Arc<Peer>>().cloned() else {
@@ -157,10 +157,10 @@ async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> 
     let method = request.method().clone();
     let answer = match method {
         Method::POST => shared.post(request, &peer).await,
-        Method::GET if shared.server.config.protocol.legacy => shared.open_stream(request.headers(), &peer).await,
-        Method::DELETE if shared.server.config.protocol.legacy => shared.end_session(request.headers()),
+        Method::GET if shared.server.startup.protocol.legacy => shared.open_stream(request.headers(), &peer).await,
+        Method::DELETE if shared.server.startup.protocol.legacy => shared.end_session(request.headers()),
         _ => {
-            let allowed = if shared.server.config.protocol.legacy { "POST, GET, DELETE" } else { "POST" };
+            let allowed = if shared.server.startup.protocol.legacy { "POST, GET, DELETE" } else { "POST" };
             let mut response =
                 Refused::plain(StatusCode::METHOD_NOT_ALLOWED, &format!("use {allowed}")).into_response();
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));

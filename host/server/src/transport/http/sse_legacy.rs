@@ -59,7 +59,7 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    if let Err(refusal) = guard::check(&server.config.http, request.headers()) {
+    if let Err(refusal) = guard::check(&server.startup.http, request.headers()) {
         return turn_away(server, refusal);
     }
     if !accepts(request.headers(), "text/event-stream") {
@@ -131,7 +131,7 @@ impl Drop for Listed {
 
 /// What the client says; the answer comes on its stream.
 async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
-    if let Err(refusal) = guard::check(&streams.endpoint.server.config.http, request.headers()) {
+    if let Err(refusal) = guard::check(&streams.endpoint.server.startup.http, request.headers()) {
         return turn_away(&streams.endpoint.server, refusal);
     }
     let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default();
@@ -145,7 +145,7 @@ async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     let _busy = peer.work();
     let (parts, body) = request.into_parts();
     let incoming = endpoint.server.ledger.incoming(peer.account());
-    match read_message(&parts.headers, body, endpoint.server.config.message_bytes, incoming).await {
+    match read_message(&parts.headers, body, endpoint.server.startup.message_bytes, incoming).await {
         // What works for it counts as any other request does.
         Ok((body, charge)) => match pipe.take(&body, charge, || endpoint.work_permit().map(Some)).await {
             Ok(()) => accepted(),
