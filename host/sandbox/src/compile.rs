@@ -15,10 +15,11 @@ use std::{
     os::fd::AsFd,
     path::PathBuf,
     process::{ExitCode, Stdio},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     process::{Resource, Rlimit, setrlimit},
@@ -131,7 +132,7 @@ impl Compilers {
 
     /// What is held while a component is compiled, by its digest.
     pub(crate) fn turn(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.turns.lock();
         turns.retain(|_, turn| turn.strong_count() > 0);
         if let Some(turn) = turns.get(&digest).and_then(Weak::upgrade) {
             return turn;

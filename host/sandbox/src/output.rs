@@ -6,10 +6,11 @@
 use std::{
     collections::VecDeque,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
+use parking_lot::Mutex;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::{
     async_trait,
@@ -27,7 +28,7 @@ pub(crate) struct Capture(Arc<Mutex<VecDeque<u8>>>);
 
 impl Capture {
     fn put(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let fresh = bytes.get(bytes.len().saturating_sub(KEPT_BYTES)..).unwrap_or_default();
         let excess = (kept.len() + fresh.len()).saturating_sub(KEPT_BYTES);
         let forgotten = excess.min(kept.len());
@@ -37,12 +38,12 @@ impl Capture {
 
     /// Forgets what was printed, for the next call.
     pub(crate) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.lock().clear();
     }
 
     /// What was printed, as text; the caller escapes it for wherever it goes.
     pub(crate) fn text(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         let bytes: Vec<u8> = kept.iter().copied().collect();
         String::from_utf8_lossy(&bytes).trim().to_owned()
     }

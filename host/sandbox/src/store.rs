@@ -3,12 +3,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::{
     WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView, filesystem::Descriptor, p2::bindings::filesystem::preopens,
@@ -60,18 +61,18 @@ struct Seen {
 
 impl Traces {
     pub(crate) fn refused(&self) -> Option<Refused> {
-        *self.0.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.refused.lock()
     }
 
     fn deny(&self, denial: Denial) {
-        let mut denials = self.0.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut denials = self.0.denials.lock();
         if denials.len() < MAX_DENIALS && !denials.contains(&denial) {
             denials.push(denial);
         }
     }
 
     pub(crate) fn denials(&self) -> Vec<Denial> {
-        self.0.denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.denials.lock().clone()
     }
 
     pub(crate) fn printed(&self) -> String {
@@ -184,7 +185,7 @@ impl State {
 
     /// Leaves in the traces what only the state knows.
     fn settle(&self) {
-        *self.call.traces.0.refused.lock().unwrap_or_else(PoisonError::into_inner) = self.budget.refused();
+        *self.call.traces.0.refused.lock() = self.budget.refused();
     }
 }
 

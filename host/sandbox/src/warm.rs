@@ -6,9 +6,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use crate::scope::Reach;
 
@@ -47,14 +49,10 @@ impl<T> Warm<T> {
         Self { bounds, kept: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept<T>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The instance used last under this key. What the client has of the plugin for another reach is dropped: access that
     /// was taken away is not kept for later.
     pub(crate) fn take(&self, key: &Key) -> Option<T> {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let found = kept.iter().rposition(|one| one.key == *key).and_then(|at| kept.remove(at));
         let Key { plugin, client, reach } = key;
         let gone =
@@ -67,7 +65,7 @@ impl<T> Warm<T> {
     /// Keeps an instance that holds so much memory, in the place of older ones if need be.
     pub(crate) fn put(&self, key: Key, bytes: usize, instance: T) {
         let mut gone = Vec::new();
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.push_back(Kept { key, since: Instant::now(), bytes, instance });
         let mut sum: usize = kept.iter().map(|one| one.bytes).sum();
         while (kept.len() > self.bounds.count || sum > self.bounds.bytes)
@@ -82,7 +80,7 @@ impl<T> Warm<T> {
 
     /// Drops what has been idle for too long.
     pub(crate) fn retire(&self) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let gone = split(&mut kept, |one| one.since.elapsed() >= self.bounds.idle);
         drop(kept);
         drop(gone);
@@ -90,13 +88,13 @@ impl<T> Warm<T> {
 
     /// Drops everything: running calls need the memory.
     pub(crate) fn clear(&self) {
-        let gone = std::mem::take(&mut *self.lock());
+        let gone = std::mem::take(&mut *self.kept.lock());
         drop(gone);
     }
 
     /// Drops what is kept of a plugin.
     pub(crate) fn forget(&self, plugin: u64) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let gone = split(&mut kept, |one| one.key.plugin == plugin);
         drop(kept);
         drop(gone);
@@ -147,11 +145,11 @@ mod tests {
         for instance in 0..5 {
             warm.put(key(1, "a", "x"), 10, instance);
         }
-        assert_eq!(warm.lock().iter().map(|one| one.instance).collect::<Vec<_>>(), [2, 3, 4]);
+        assert_eq!(warm.kept.lock().iter().map(|one| one.instance).collect::<Vec<_>>(), [2, 3, 4]);
         warm.put(key(1, "a", "x"), 85, 5);
-        assert_eq!(warm.lock().iter().map(|one| one.instance).collect::<Vec<_>>(), [4, 5]);
+        assert_eq!(warm.kept.lock().iter().map(|one| one.instance).collect::<Vec<_>>(), [4, 5]);
         warm.put(key(1, "a", "x"), 101, 6);
-        assert!(warm.lock().is_empty(), "what is too large by itself is not kept");
+        assert!(warm.kept.lock().is_empty(), "what is too large by itself is not kept");
     }
 
     #[test]

@@ -7,9 +7,10 @@
 use std::{
     fs::File,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use rustix::fs::{Mode, OFlags, openat};
 
@@ -159,7 +160,7 @@ impl OpenRoot {
     /// The directory as it is now, or where its path leads instead. Opened anew if another one stands in its place, but never
     /// through a link that was not there at first: a plugin that may write beside it could have made that link.
     pub fn now(&self) -> Now {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         let Ok(canonical) = std::fs::canonicalize(&self.path) else { return Now::Gone };
         if canonical != current.canonical {
             return Now::Elsewhere(canonical);
@@ -175,7 +176,7 @@ impl OpenRoot {
     }
 
     pub fn same_place(&self, other: &Self) -> bool {
-        let id = |root: &Self| root.current.lock().unwrap_or_else(PoisonError::into_inner).id;
+        let id = |root: &Self| root.current.lock().id;
         self.path == other.path && id(self) == id(other)
     }
 }

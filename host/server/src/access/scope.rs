@@ -4,11 +4,12 @@ use std::{
     collections::{HashMap, HashSet},
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::{Mutex, RwLock};
 use wharf_sandbox::{Directory, Scope};
 
 use super::{
@@ -53,9 +54,9 @@ impl Scopes {
 
     pub fn renew(&self, config: &Config, cache: Option<&PathBuf>) {
         let state = Arc::new(State::new(config, cache, self.home_ceiling));
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        *self.state.write() = state;
         self.epoch.fetch_add(1, Ordering::Relaxed);
-        self.warned.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.warned.lock().clear();
     }
 
     pub fn epoch(&self) -> u64 {
@@ -63,7 +64,7 @@ impl Scopes {
     }
 
     fn state(&self) -> Arc<State> {
-        Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.state.read())
     }
 
     /// Whether roots of clients can come to anything.
@@ -110,7 +111,7 @@ impl Scopes {
         }
         let (granted, lessened) = self.intersect(wanted);
         for one in lessened {
-            let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut warned = self.warned.lock();
             if warned.insert((config.id.clone(), one.clone())) {
                 tracing::warn!(plugin = config.id, "{one}");
             }
@@ -132,14 +133,14 @@ impl Scopes {
 
     /// The folders from which what wharf trusts can be changed, as they are now.
     fn trusted(&self) -> HashSet<FileId> {
-        let dropped_in = self.dropped_in.read().unwrap_or_else(PoisonError::into_inner);
+        let dropped_in = self.dropped_in.read();
         let mounts = Mounts::now();
         self.state().trusted.iter().chain(&*dropped_in).flat_map(|path| folders_leading_to(path, &mounts)).collect()
     }
 
     /// Says which files of the plugin folder are plugins.
     pub fn trust(&self, dropped_in: Vec<PathBuf>) {
-        *self.dropped_in.write().unwrap_or_else(PoisonError::into_inner) = dropped_in;
+        *self.dropped_in.write() = dropped_in;
     }
 
     /// The scope in which a plugin says what it offers: no client, so no roots.

@@ -4,11 +4,9 @@
 //! host keep or build is charged here (`total_host_memory_mib`) before it is taken. How charges work is in
 //! `wharf_sandbox::ledger`; this file says whose account is how large.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use wharf_protocol::RpcError;
 pub use wharf_sandbox::ledger::{Account, Charge, Full};
 
@@ -45,7 +43,7 @@ pub struct Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        let mut clients = self.ledger.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.ledger.clients.lock();
         if let Some(client) = clients.get_mut(&self.name) {
             client.holders -= 1;
             // What is charged still keeps the account itself.
@@ -80,7 +78,7 @@ impl Ledger {
 
     /// The account of a client: who started the process, or an address.
     pub fn client(self: &Arc<Self>, name: &str) -> Holder {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         // Who has left and owes nothing is forgotten.
         if clients.len() > 1024 {
             clients.retain(|_, client| client.holders > 0 || client.account.used() > 0);
@@ -216,6 +214,6 @@ mod tests {
         assert_eq!(ledger.client("a").account.used(), 100, "what is kept counts when the client comes back");
         drop(charge);
         drop(ledger.client("a"));
-        assert!(ledger.clients.lock().unwrap().is_empty());
+        assert!(ledger.clients.lock().is_empty());
     }
 }

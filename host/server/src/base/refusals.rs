@@ -2,9 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 /// How often each kind of refusal is told.
 const GAP: Duration = Duration::from_secs(10);
@@ -25,7 +26,7 @@ impl Refusals {
 
     /// Whether it is to be told, and of how many more.
     fn count(&self, what: &'static str, now: Instant) -> Option<u64> {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.lock();
         match told.get_mut(what) {
             Some((at, more)) if now.duration_since(*at) < GAP => {
                 *more += 1;

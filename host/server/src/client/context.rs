@@ -1,7 +1,8 @@
 //! What is known of a request besides its method and parameters: who asks, in which revision, with which abilities.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use wharf_protocol::{
     Id, Level, Revision, RpcError,
@@ -188,7 +189,7 @@ impl Events for CallEvents {
     fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
         let Some(token) = &self.context.meta.progress_token else { return };
         {
-            let mut progressed = self.context.progressed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut progressed = self.context.progressed.lock();
             if done <= *progressed {
                 return;
             }

@@ -1,10 +1,8 @@
 //! The requests under way on one connection or session, by id, so that they can be cancelled.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{
     Id, RpcError,
@@ -28,7 +26,7 @@ pub struct Entered {
 
 impl InFlight {
     pub fn enter(&self, id: &Id) -> Result<Entered, RpcError> {
-        let mut requests = lock(&self.0);
+        let mut requests = self.0.lock();
         if requests.contains_key(id) {
             return Err(RpcError::invalid_request("a request with this id is already under way"));
         }
@@ -43,25 +41,21 @@ impl InFlight {
     }
 
     pub fn is_empty(&self) -> bool {
-        lock(&self.0).is_empty()
+        self.0.lock().is_empty()
     }
 
     /// Follows a `notifications/cancelled`; unknown and malformed ones do nothing.
     pub fn cancel(&self, params: Option<&Params>) {
         let id =
             params::read::<params::Cancelled>(params).ok().and_then(|params| Id::from_raw(params.request_id.get()));
-        if let Some(token) = id.and_then(|id| lock(&self.0).get(&id).cloned()) {
+        if let Some(token) = id.and_then(|id| self.0.lock().get(&id).cloned()) {
             token.cancel();
         }
     }
 }
 
-fn lock(requests: &Requests) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
-    requests.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Drop for Entered {
     fn drop(&mut self) {
-        lock(&self.requests).remove(&self.id);
+        self.requests.lock().remove(&self.id);
     }
 }

@@ -4,8 +4,9 @@
 //! Lists are told by comparing generations, so that a burst is one notification; who falls behind on resource updates
 //! is told of each of its resources.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{
     broadcast::{self, error::RecvError},
@@ -117,7 +118,7 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
 }
 
 fn list_changes(listener: &dyn Listener, now: Generations, first: Option<Generations>) -> Vec<&'static str> {
-    let mut told = listener.told().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut told = listener.told().lock();
     let mut methods = Vec::new();
     // Who came before the first load may have seen its lists, and nothing older.
     let Some(before) = told.replace(now).or(first) else { return methods };

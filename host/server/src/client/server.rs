@@ -4,11 +4,12 @@ use std::{
     collections::{HashMap, HashSet},
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
@@ -111,7 +112,7 @@ impl Server {
 
     /// Tells the operator, once for each text, what a plugin was refused and where to allow it.
     pub fn hint(&self, plugin: &str, text: String) {
-        let mut hinted = self.hinted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hinted = self.hinted.lock();
         let told = hinted.entry(plugin.to_owned()).or_default();
         if told.len() < HINTS_PER_PLUGIN && told.insert(text.clone()) {
             let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());

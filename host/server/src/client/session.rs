@@ -4,12 +4,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -99,10 +100,6 @@ impl Drop for Listening {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Session {
     /// Settles the handshake: the session, and the result of `initialize`.
     pub fn open(
@@ -159,11 +156,11 @@ impl Session {
         if self.listening.load(Ordering::Relaxed) > 0 || !self.in_flight.is_empty() {
             self.touch();
         }
-        lock(&self.last_used).elapsed()
+        self.last_used.lock().elapsed()
     }
 
     pub fn touch(&self) {
-        *lock(&self.last_used) = Instant::now();
+        *self.last_used.lock() = Instant::now();
     }
 
     /// To whom its tasks belong.
@@ -183,21 +180,21 @@ impl Session {
     /// Takes the place of an earlier stream.
     pub fn listen(self: &Arc<Self>) -> Listening {
         let own = self.ended.child_token();
-        std::mem::replace(&mut *lock(&self.stream), own.clone()).cancel();
+        std::mem::replace(&mut *self.stream.lock(), own.clone()).cancel();
         self.listening.fetch_add(1, Ordering::Relaxed);
         Listening { session: Arc::clone(self), ended: own }
     }
 
     pub fn log_level(&self) -> Level {
-        *lock(&self.level)
+        *self.level.lock()
     }
 
     pub fn set_log_level(&self, level: Level) {
-        *lock(&self.level) = level;
+        *self.level.lock() = level;
     }
 
     pub fn subscribe(&self, uri: String) -> Result<(), RpcError> {
-        let mut subscriptions = lock(&self.subscriptions);
+        let mut subscriptions = self.subscriptions.lock();
         if subscriptions.len() >= MAX_SUBSCRIPTIONS {
             return Err(RpcError::invalid_params(format!(
                 "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources"
@@ -210,7 +207,7 @@ impl Session {
     }
 
     pub fn unsubscribe(&self, uri: &str) {
-        lock(&self.subscriptions).remove(uri);
+        self.subscriptions.lock().remove(uri);
     }
 
     /// Takes a notification of the client that concerns the session; true if its roots changed.
@@ -224,7 +221,7 @@ impl Session {
 
     /// Takes the client's answer to a request of ours; unknown ones are dropped.
     pub fn answered(&self, response: Response) {
-        let Some(waiting) = response.id.and_then(|id| lock(&self.pending).remove(&id)) else { return };
+        let Some(waiting) = response.id.and_then(|id| self.pending.lock().remove(&id)) else { return };
         let outcome = response.outcome.and_then(|raw| {
             serde_json::from_str(raw.get()).map_err(|error| RpcError::invalid_params(error.to_string()))
         });
@@ -249,7 +246,7 @@ impl Session {
             object.insert("elicitationId".into(), id.to_value());
         }
         let (sender, receiver) = oneshot::channel();
-        lock(&self.pending).insert(id.clone(), sender);
+        self.pending.lock().insert(id.clone(), sender);
         let forget = Forget { session: self, id: &id };
         outbox.send(request_text(&id, method, params.as_ref())).await.map_err(|_| "The client is gone.".to_owned())?;
         let answer = tokio::time::timeout(timeout, receiver).await;
@@ -322,7 +319,7 @@ struct Forget<'a> {
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        lock(&self.session.pending).remove(self.id);
+        self.session.pending.lock().remove(self.id);
     }
 }
 
@@ -337,7 +334,7 @@ impl Listener for Session {
         true
     }
     fn wants_resource(&self, uri: &str) -> bool {
-        lock(&self.subscriptions).keys().any(|subscribed| notifier::covers(subscribed, uri))
+        self.subscriptions.lock().keys().any(|subscribed| notifier::covers(subscribed, uri))
     }
     fn wants_task(&self, task: &Record) -> bool {
         self.revision == Revision::V2025_11_25 && task.owner == self.owner()
@@ -346,7 +343,7 @@ impl Listener for Session {
         self.revision
     }
     fn resources(&self) -> Vec<String> {
-        lock(&self.subscriptions).keys().cloned().collect()
+        self.subscriptions.lock().keys().cloned().collect()
     }
     fn tag(&self) -> Option<&Id> {
         None

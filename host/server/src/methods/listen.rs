@@ -1,7 +1,6 @@
 //! `subscriptions/listen`: the one method whose answer goes on for as long as the client listens.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use wharf_protocol::{
     Id, Level, Object, Revision, RpcError,
@@ -14,8 +13,7 @@ use crate::{
     base::principal::Owner,
     client::{
         context::Context,
-        notifier,
-        notifier::{Feed, Listener},
+        notifier::{self, Feed, Listener},
     },
     plugins::catalog::Generations,
     tasks::Record,

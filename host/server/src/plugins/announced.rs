@@ -1,10 +1,8 @@
 //! What plugins announce of their lists while they run, collected before it queues: of each plugin and kind, at most one waits.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use wharf_sandbox::model::Kind;
 
@@ -46,7 +44,7 @@ struct Waiting {
 
 impl Announcements {
     pub fn add(&self, plugin: &str, kind: Kind) {
-        let mut waiting = self.0.by_plugin.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.0.by_plugin.lock();
         match waiting.get_mut(plugin) {
             Some(kinds) => kinds.add(Kinds::of(kind)),
             None => {
@@ -58,7 +56,7 @@ impl Announcements {
     }
 
     pub fn take(&self) -> BTreeMap<String, Kinds> {
-        std::mem::take(&mut self.0.by_plugin.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.by_plugin.lock())
     }
 
     /// Waits for news. What was added before counts too.

@@ -4,10 +4,11 @@ use std::{
     collections::HashMap,
     fs::File,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use wharf_sandbox::{Code, Sandbox};
 
 use super::status::{Problem, Stage};
@@ -38,13 +39,9 @@ impl Loader {
         Self { sandbox, files: Mutex::default(), progress }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Read>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets files that are no plugins any more.
     pub fn forget_all_but(&self, keep: impl Fn(&Path) -> bool) {
-        self.lock().retain(|path, _| keep(path));
+        self.files.lock().retain(|path, _| keep(path));
     }
 
     /// The code in a file, compiled if the file is not the one that was read last. `slow` is called once if that takes long.
@@ -55,14 +52,14 @@ impl Loader {
         let path = config.path.clone();
         let unreadable = |error: std::io::Error| problem(Stage::Read, format!("{}: {error}", config.path.display()));
         let stamp = Stamp::of(&path).map_err(unreadable)?;
-        let known = self.lock().get(&path).filter(|read| read.stamp == stamp).cloned();
+        let known = self.files.lock().get(&path).filter(|read| read.stamp == stamp).cloned();
         let code = match known {
             Some(read) => read.code,
             None => {
                 let file = File::open(&path).map_err(unreadable)?;
                 let code = self.load(&config.id, file, slow).await;
                 // Stamped as before it was read: if it changed meanwhile, it will be read again.
-                self.lock().insert(path, Read { stamp, code: code.clone() });
+                self.files.lock().insert(path, Read { stamp, code: code.clone() });
                 code
             }
         }?;

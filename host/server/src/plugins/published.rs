@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use super::{
@@ -45,7 +46,7 @@ pub struct Published {
 
 impl Published {
     pub fn status(&self) -> BTreeMap<Subject, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.status.lock().clone()
     }
 
     /// The catalog, once there is one; after [`FIRST_LOAD`] whatever there is.

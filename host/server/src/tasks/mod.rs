@@ -6,12 +6,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::SystemTime,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use wharf_protocol::{RpcError, task::TaskStatus};
 
@@ -49,10 +50,6 @@ impl Tasks {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Running>>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A task, if it is this owner's.
     pub fn get(&self, id: &str, owner: &Owner) -> Option<Record> {
         self.store.get(id).filter(|record| record.owner == *owner)
@@ -62,13 +59,13 @@ impl Tasks {
     pub fn insert(&self, running: &Arc<Running>, record: impl FnOnce(u64) -> Record) -> Result<(), Full> {
         let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
         self.store.insert(record(number))?;
-        self.lock().insert(running.id.clone(), Arc::clone(running));
+        self.under_way.lock().insert(running.id.clone(), Arc::clone(running));
         Ok(())
     }
 
     /// What has run is no longer under way.
     pub fn forget(&self, running: &Running) {
-        self.lock().remove(&running.id);
+        self.under_way.lock().remove(&running.id);
     }
 
     /// A place to run in. One plugin's tasks leave room for the others', and all of them for ordinary calls.
@@ -82,7 +79,7 @@ impl Tasks {
     }
 
     pub fn under_way(&self, id: &str) -> Option<Arc<Running>> {
-        self.lock().get(id).cloned()
+        self.under_way.lock().get(id).cloned()
     }
 
     /// Changes a task that has not ended, and tells who listens.

@@ -3,11 +3,12 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -57,10 +58,6 @@ impl Running {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Questions> {
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn is_detached(&self) -> bool {
         self.detached.load(Ordering::Acquire)
     }
@@ -93,7 +90,7 @@ impl Running {
         let mut changes = self.watch();
         let mut keys = Vec::with_capacity(questions.len());
         {
-            let mut known = self.lock();
+            let mut known = self.questions.lock();
             for (key, question) in questions {
                 let unique = (1..).map(|round| if round == 1 { key.clone() } else { format!("{key}-{round}") });
                 let unique = unique.into_iter().find(|key| !known.used.contains(key)).unwrap_or_default();
@@ -106,7 +103,7 @@ impl Running {
         self.changed();
         loop {
             {
-                let mut known = self.lock();
+                let mut known = self.questions.lock();
                 if keys.iter().all(|key| known.replies.contains_key(key)) {
                     return keys
                         .iter()
@@ -124,7 +121,7 @@ impl Running {
     /// Shows in the task which of these questions are open still.
     fn publish(&self, keys: &[String]) {
         let open: Vec<(String, Question)> = {
-            let known = self.lock();
+            let known = self.questions.lock();
             let shown = known.open.iter().filter(|open| keys.contains(&open.key));
             shown.map(|open| (open.key.clone(), open.question.clone())).collect()
         };
@@ -137,13 +134,13 @@ impl Running {
 
     /// An open question, by its key.
     pub fn question(&self, key: &str) -> Option<Question> {
-        self.lock().open.iter().find(|open| open.key == key).map(|open| open.question.clone())
+        self.questions.lock().open.iter().find(|open| open.key == key).map(|open| open.question.clone())
     }
 
     /// Answers open questions; what is no open question does nothing.
     pub fn reply(&self, replies: Vec<(String, Result<Value, String>)>) {
         let left: Vec<String> = {
-            let mut known = self.lock();
+            let mut known = self.questions.lock();
             for (key, reply) in replies {
                 let before = known.open.len();
                 known.open.retain(|open| open.key != key);
@@ -159,7 +156,7 @@ impl Running {
 
     /// An open question that nobody puts to the client yet; it is the caller's until the claim is dropped.
     pub fn claim(self: &Arc<Self>) -> Option<Claim> {
-        let mut known = self.lock();
+        let mut known = self.questions.lock();
         let open = known.open.iter_mut().find(|open| !open.claimed)?;
         open.claimed = true;
         Some(Claim { key: open.key.clone(), question: open.question.clone(), running: Arc::clone(self) })
@@ -175,7 +172,7 @@ pub struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        match self.running.lock().open.iter_mut().find(|open| open.key == self.key) {
+        match self.running.questions.lock().open.iter_mut().find(|open| open.key == self.key) {
             Some(open) => open.claimed = false,
             None => return,
         }

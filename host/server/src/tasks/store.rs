@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use parking_lot::Mutex;
 use wharf_protocol::{
     RpcError,
     model::Question,
@@ -93,15 +94,11 @@ impl Memory {
     pub fn new(most: usize) -> Self {
         Self { most, kept: Mutex::default() }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl TaskStore for Memory {
     fn insert(&self, record: Record) -> Result<(), Full> {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         if kept.records.len() >= self.most {
             kept.remove_expired();
         }
@@ -113,18 +110,18 @@ impl TaskStore for Memory {
     }
 
     fn get(&self, id: &str) -> Option<Record> {
-        self.lock().records.get(id).filter(|record| record.expires() > SystemTime::now()).cloned()
+        self.kept.lock().records.get(id).filter(|record| record.expires() > SystemTime::now()).cloned()
     }
 
     fn update(&self, id: &str, change: &mut dyn FnMut(&mut Record)) -> bool {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let Some(record) = kept.records.get_mut(id) else { return false };
         change(record);
         true
     }
 
     fn list(&self, owner: &Owner, after: u64, limit: usize) -> Vec<Record> {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.remove_expired();
         let own = kept.records.values().filter(|record| record.owner == *owner && record.number > after);
         let mut own: Vec<Record> = own.cloned().collect();
@@ -134,7 +131,7 @@ impl TaskStore for Memory {
     }
 
     fn remove(&self, id: &str) {
-        self.lock().remove(id);
+        self.kept.lock().remove(id);
     }
 }
 

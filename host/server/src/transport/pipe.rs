@@ -2,8 +2,9 @@
 //!
 //! Each request runs in a task of its own, so nothing waits behind it; what it says goes to one queue.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::TaskTracker;
 use wharf_protocol::{
@@ -62,7 +63,7 @@ impl Pipe {
     }
 
     fn session(&self) -> Option<Arc<Session>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.session.lock().clone()
     }
 
     /// The revision in which to answer what belongs to no era.
@@ -162,7 +163,7 @@ impl Pipe {
 
     /// From now on the session hears of changes.
     fn begin(self: &Arc<Self>, session: &Arc<Session>) {
-        let mut feeding = self.feeding.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut feeding = self.feeding.lock();
         if std::mem::replace(&mut *feeding, true) {
             return;
         }
@@ -227,7 +228,7 @@ impl Pipe {
             (Some(Method::Initialize), None) => {
                 let params = params::read(request.params.as_ref())?;
                 let (session, result) = Session::open(&self.server, params, &self.principal)?;
-                *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+                *self.session.lock() = Some(session);
                 Ok(Start::Answer(result))
             }
             (Some(Method::Ping), None) => Ok(Start::Answer("{}".into())),

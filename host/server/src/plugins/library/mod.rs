@@ -8,10 +8,11 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::Path,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, Semaphore, mpsc, watch},
     task::{AbortHandle, JoinSet},
@@ -405,7 +406,7 @@ impl Library {
         }
         self.announced.retain(|id, _| ids.contains(id.as_str()));
         self.arrived.retain(|one| ids.contains(one.id.as_str()));
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut status = self.status.lock();
         status.retain(|subject, _| match subject {
             Subject::PluginDir => true,
             Subject::File(path) => path.exists(),
@@ -557,7 +558,7 @@ impl Library {
 
     /// True if this is news.
     fn set_status(&self, subject: Subject, new: Option<Status>) -> bool {
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut status = self.status.lock();
         let old = match new.clone() {
             Some(new) => status.insert(subject, new),
             None => status.remove(&subject),

@@ -8,12 +8,13 @@ use std::{
     collections::HashMap,
     net::IpAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::ledger::{Account, Holder, Ledger};
@@ -120,7 +121,7 @@ pub struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.all.lock().remove(&self.peer.number);
+        self.all.open.lock().remove(&self.peer.number);
     }
 }
 
@@ -135,13 +136,9 @@ impl Connections {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Peer>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a connection in, if need be in the place of another. None: there is no room.
     pub fn enter(self: &Arc<Self>, address: IpAddr, ledger: &Arc<Ledger>) -> Option<Place> {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let of_one = || open.values().filter(|peer| peer.address == address).count();
         let of_one_only = open.len() >= self.most_of_one && of_one() >= self.most_of_one;
         if of_one_only || open.len() >= self.most {
@@ -213,6 +210,6 @@ mod tests {
         assert_eq!(others.len(), 2);
         assert_eq!(of_one.iter().filter(|place| !place.peer.end.is_cancelled()).count(), 6, "nobody had to go");
         drop(of_one);
-        assert_eq!(all.lock().len(), 2);
+        assert_eq!(all.open.lock().len(), 2);
     }
 }

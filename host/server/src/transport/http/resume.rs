@@ -7,13 +7,14 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     convert::Infallible,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     time::{Instant, Interval, interval_at},
@@ -65,14 +66,10 @@ impl Kept {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Streams {
     /// A new stream of a session.
     pub fn open(&self, session: &Session) -> Arc<EventLog> {
-        let mut kept = lock(&self.0);
+        let mut kept = self.0.lock();
         kept.make_room();
         kept.last_number += 1;
         let log = Arc::new(EventLog {
@@ -91,10 +88,10 @@ impl Streams {
     pub fn find(&self, session: &Session, last_event_id: &str) -> Option<(Arc<EventLog>, u64)> {
         let (number, event) = last_event_id.split_once('-')?;
         let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
-        let log = lock(&self.0).by_number.get(&number).filter(|log| *log.session == *session.id).cloned()?;
+        let log = self.0.lock().by_number.get(&number).filter(|log| *log.session == *session.id).cloned()?;
         let next = event.checked_add(1)?;
         let known = {
-            let state = lock(&log.state);
+            let state = log.state.lock();
             next >= state.first && next <= state.next
         };
         known.then_some((log, next))
@@ -103,12 +100,12 @@ impl Streams {
     /// Says that a stream has ended; what it said is kept for a while.
     fn finish(&self, log: &EventLog) {
         let bytes = {
-            let mut state = lock(&log.state);
+            let mut state = log.state.lock();
             state.ended = true;
             state.bytes
         };
         log.changed();
-        let mut kept = lock(&self.0);
+        let mut kept = self.0.lock();
         kept.finished.push_back((log.number, bytes, Instant::now()));
         kept.finished_bytes += bytes;
         kept.make_room();
@@ -135,7 +132,7 @@ impl Streams {
         if let Some(reply) = answer {
             let Hold { charge, busy, .. } = reply.hold;
             log.append(reply.text.into_string(), charge).await;
-            let mut state = lock(&log.state);
+            let mut state = log.state.lock();
             state.busy = busy.filter(|_| state.attached);
         }
         self.finish(&log);
@@ -203,7 +200,7 @@ impl EventLog {
         loop {
             changes.borrow_and_update();
             {
-                let mut state = lock(&self.state);
+                let mut state = self.state.lock();
                 while state.bytes + text.len() > MAX_STREAM_BYTES
                     && !state.events.is_empty()
                     && (state.first < state.read || !state.attached)
@@ -230,7 +227,7 @@ impl EventLog {
         let mut changes = self.changes.subscribe();
         loop {
             changes.borrow_and_update();
-            let patience = if lock(&self.state).attached { Duration::MAX } else { patience };
+            let patience = if self.state.lock().attached { Duration::MAX } else { patience };
             if tokio::time::timeout(patience, changes.changed()).await.is_err() {
                 return;
             }
@@ -241,7 +238,7 @@ impl EventLog {
     /// leave and come back. `hold`: as long as somebody reads.
     pub fn read(self: Arc<Self>, from: u64, poll_after: Option<Duration>, hold: Hold) -> Body {
         let reader = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.reader += 1;
             state.attached = true;
             state.read = from;
@@ -287,7 +284,7 @@ struct Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         {
-            let mut state = lock(&self.log.state);
+            let mut state = self.log.state.lock();
             if state.reader == self.reader {
                 state.attached = false;
                 state.busy = None;
@@ -317,7 +314,7 @@ impl Reader {
         loop {
             self.changes.borrow_and_update();
             {
-                let mut state = lock(&log.state);
+                let mut state = log.state.lock();
                 if state.reader != self.attached.reader {
                     return None;
                 }

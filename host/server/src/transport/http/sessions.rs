@@ -3,12 +3,9 @@
 //! Opening sessions costs a client nothing, so it takes nothing from others: where there is no room, a session that was only
 //! opened makes room, and one that somebody works in never does.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::RpcError;
 
@@ -31,13 +28,9 @@ impl Sessions {
         Self { by_id: Arc::default(), most, idle }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a session in. Where there is no room, the one that was opened first and never used ends.
     pub fn add(&self, session: Arc<Session>) -> Result<(), RpcError> {
-        let mut sessions = self.lock();
+        let mut sessions = self.by_id.lock();
         if sessions.len() >= self.most {
             let unused =
                 sessions.values().filter(|session| !session.is_used()).max_by_key(|session| session.idle_for());
@@ -57,7 +50,7 @@ impl Sessions {
 
     /// The session, if there is one and it is this principal's.
     pub fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
-        let session = self.lock().get(id).filter(|session| session.principal == *principal).cloned()?;
+        let session = self.by_id.lock().get(id).filter(|session| session.principal == *principal).cloned()?;
         if session.idle_for() > self.idle {
             self.end(&session);
             return None;
@@ -67,7 +60,7 @@ impl Sessions {
     }
 
     pub fn end(&self, session: &Session) {
-        self.lock().remove(&session.id);
+        self.by_id.lock().remove(&session.id);
         session.ended.cancel();
     }
 
@@ -79,7 +72,7 @@ impl Sessions {
                 () = stop.cancelled() => return,
                 _ = interval.tick() => {}
             }
-            self.lock().retain(|_, session| {
+            self.by_id.lock().retain(|_, session| {
                 let keep = session.idle_for() <= self.idle;
                 if !keep {
                     session.ended.cancel();

@@ -1,11 +1,7 @@
 //! HTTP+SSE, the transport of 2024-11-05: one event stream for everything the server says, and a second address for what the
 //! client says. Switched on by `sse` in [protocol]; everything there is of it stands in this file.
 
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, convert::Infallible, sync::Arc};
 
 use axum::{
     Router,
@@ -17,6 +13,7 @@ use axum::{
 use bytes::Bytes;
 use futures_util::stream;
 use http::StatusCode;
+use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
     time::{Instant, Interval, interval_at},
@@ -45,11 +42,7 @@ struct Streams {
     by_id: Mutex<HashMap<String, Arc<Pipe>>>,
 }
 
-impl Streams {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Pipe>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Streams {}
 
 /// `GET /sse` and `POST /messages`.
 pub fn routes(endpoint: Arc<Endpoint>) -> Router {
@@ -76,7 +69,7 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     let (outbox, messages) = Outbox::new(QUEUED_BYTES, peer.account().clone());
     let pipe = Pipe::new(Arc::clone(server), outbox, streams.endpoint.principal().clone(), false);
     let busy = peer.work();
-    streams.lock().insert(id.clone(), Arc::clone(&pipe));
+    streams.by_id.lock().insert(id.clone(), Arc::clone(&pipe));
     let open = Open {
         greeting: Some(format!("event: endpoint\ndata: /messages?session={id}\n\n").into()),
         messages,
@@ -124,7 +117,7 @@ struct Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.streams.lock().remove(&self.id);
+        self.streams.by_id.lock().remove(&self.id);
         self.pipe.end();
     }
 }
@@ -135,7 +128,7 @@ async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         return turn_away(&streams.endpoint.server, refusal);
     }
     let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default();
-    let Some(pipe) = streams.lock().get(id).cloned() else {
+    let Some(pipe) = streams.by_id.lock().get(id).cloned() else {
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such stream; open one at /sse").into_response();
     };
     let endpoint = &streams.endpoint;
