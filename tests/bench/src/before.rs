@@ -9,44 +9,21 @@ use anyhow::Result;
 
 use crate::{
     Effort,
-    load::{Connection, Measured, http},
+    load::{Connection, Measured},
     report::Report,
-    rows::{ECHO, KEPT, Site, many, message},
+    rows::{ECHO, KEPT, Site, many, message, turns},
     servers::{Built, Era, Http, call, modern_list_post, pipe},
 };
 
-/// Loads two servers in turn; rates and core seconds for each of them.
-async fn turns(
-    effort: &Effort,
-    servers: [&Http; 2],
-    loads: &mut [Vec<Connection>; 2],
-    least: usize,
-) -> Result<[(Measured, f64); 2]> {
-    let mut sums = [(Measured::default(), 0.0), (Measured::default(), 0.0)];
-    for round in 0..=effort.rounds {
-        for ((server, load), (sum, cpu)) in servers.iter().zip(loads.iter_mut()).zip(&mut sums) {
-            let before = server.cpu_seconds()?;
-            let measured = http(load, effort.round, least).await?;
-            // The first round warms up.
-            if round > 0 {
-                *cpu += server.cpu_seconds()? - before;
-                sum.add(measured);
-            }
-        }
-    }
-    Ok(sums)
-}
-
-fn note(report: &mut Report, name: &str, [now, before]: &[(Measured, f64); 2]) {
-    let each = |(measured, cpu): &(Measured, f64)| cpu / measured.calls.max(1) as f64 * 1e6;
+fn note(report: &mut Report, name: &str, [now, before]: &[Measured; 2]) {
     report.note(format!(
         "{name}: now / before {:.3} × calls ({:.0} against {:.0} a second); time on a core for a call {:.1} against {:.1} us: {:.3} ×",
-        now.0.rate() / before.0.rate(),
-        now.0.rate(),
-        before.0.rate(),
-        each(now),
-        each(before),
-        each(before) / each(now),
+        now.rate() / before.rate(),
+        now.rate(),
+        before.rate(),
+        now.core_us(),
+        before.core_us(),
+        before.core_us() / now.core_us(),
     ));
 }
 
@@ -63,9 +40,9 @@ pub async fn compare(built: &Built, before: &Path, effort: &Effort, report: &mut
     ] {
         let (now, then) = (Http::wharf(built, &site.config()).await?, Http::wharf(&other, &site.config()).await?);
         let arguments = message(bytes);
-        let mut loads =
-            [now.connections(era, 16, "echo", &arguments).await?, then.connections(era, 16, "echo", &arguments).await?];
-        let sums = turns(effort, [&now, &then], &mut loads, bytes).await?;
+        let mut ours = now.connections(era, 16, "echo", &arguments).await?;
+        let mut theirs = then.connections(era, 16, "echo", &arguments).await?;
+        let sums = turns(effort, [&now, &then], [&mut ours, &mut theirs], bytes).await?;
         note(report, name, &sums);
     }
     {
@@ -81,7 +58,8 @@ pub async fn compare(built: &Built, before: &Path, effort: &Effort, report: &mut
             }
             server.settled().await?;
         }
-        let sums = turns(effort, [&now, &then], &mut loads, 100_000).await?;
+        let [ours, theirs] = &mut loads;
+        let sums = turns(effort, [&now, &then], [ours, theirs], 100_000).await?;
         note(report, "tools/list of 1000 tools", &sums);
     }
     let config = plain.config().display().to_string();

@@ -18,11 +18,18 @@ pub struct Measured {
     pub seconds: f64,
     /// Of each call, in microseconds.
     pub latencies: Vec<u32>,
+    /// How long the server's threads were on a core for it.
+    pub core_seconds: f64,
 }
 
 impl Measured {
     pub fn rate(&self) -> f64 {
         self.calls as f64 / self.seconds.max(1e-9)
+    }
+
+    /// The server's own time for a call, in microseconds: what neither the client nor the machine's other work changes much.
+    pub fn core_us(&self) -> f64 {
+        self.core_seconds / self.calls.max(1) as f64 * 1e6
     }
 
     /// A percentile of the latencies, in microseconds.
@@ -37,6 +44,7 @@ impl Measured {
         self.calls += other.calls;
         self.seconds += other.seconds;
         self.latencies.extend(other.latencies);
+        self.core_seconds += other.core_seconds;
     }
 }
 

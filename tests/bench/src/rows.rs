@@ -9,7 +9,7 @@ use crate::{
     Effort,
     load::{Connection, Measured, http},
     report::{Point, Report, Row, Wanted},
-    servers::{Built, Era, Http, call, get, modern_list_post, pipe},
+    servers::{Built, Era, Http, call, cpu_seconds, get, modern_list_post, pipe},
 };
 
 /// A config for `wharf serve` in a folder of its own.
@@ -38,31 +38,44 @@ pub fn message(bytes: usize) -> Value {
     json!({ "message": "x".repeat(bytes) })
 }
 
-/// Two loads in turn, so that what else the machine does hits both alike.
-async fn interleaved(
+/// Two servers in turn, so that what else the machine does hits both alike.
+pub async fn turns(
     effort: &Effort,
-    ours: &mut [Connection],
-    theirs: &mut [Connection],
+    servers: [&Http; 2],
+    loads: [&mut [Connection]; 2],
     least: usize,
-) -> Result<(Measured, Measured)> {
-    http(ours, effort.round / 2, least).await?;
-    http(theirs, effort.round / 2, least).await?;
-    let (mut one, mut other) = (Measured::default(), Measured::default());
-    for _ in 0..effort.rounds {
-        one.add(http(ours, effort.round, least).await?);
-        other.add(http(theirs, effort.round, least).await?);
+) -> Result<[Measured; 2]> {
+    let mut sums = [Measured::default(), Measured::default()];
+    let mut sides: Vec<_> = servers.into_iter().zip(loads).zip(&mut sums).collect();
+    for round in 0..=effort.rounds {
+        for ((server, load), sum) in &mut sides {
+            let before = server.cpu_seconds()?;
+            let mut measured = http(load, effort.round, least).await?;
+            measured.core_seconds = server.cpu_seconds()? - before;
+            // The first round warms up.
+            if round > 0 {
+                sum.add(measured);
+            }
+        }
     }
-    Ok((one, other))
+    Ok(sums)
 }
 
-fn ratio(name: &'static str, target: f64, ours: &Measured, theirs: &Measured) -> Row {
+fn ratio(name: &'static str, target: f64, [ours, theirs]: &[Measured; 2]) -> Row {
     Row {
         name,
         figure: ours.rate() / theirs.rate(),
         unit: "×",
         wanted: Wanted::AtLeast,
         target,
-        detail: format!("{:.0} against {:.0} calls/s", ours.rate(), theirs.rate()),
+        detail: format!(
+            "{:.0} against {:.0} calls/s; by the server's own time for a call {:.2} × ({:.0} against {:.0} us)",
+            ours.rate(),
+            theirs.rate(),
+            theirs.core_us() / ours.core_us(),
+            ours.core_us(),
+            theirs.core_us()
+        ),
     }
 }
 
@@ -75,15 +88,15 @@ pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Res
     {
         let mut ours = wharf.connections(Era::Modern, 16, "echo", &small).await?;
         let mut theirs = sdk.connections(Era::Modern, 16, "echo", &small).await?;
-        let (ours, theirs) = interleaved(effort, &mut ours, &mut theirs, 32).await?;
-        report.row(ratio("HTTP modern, fresh / SDK, JSON answers", 1.2, &ours, &theirs));
+        let both = turns(effort, [&wharf, &sdk], [&mut ours, &mut theirs], 32).await?;
+        report.row(ratio("HTTP modern, fresh / SDK, JSON answers", 1.2, &both));
     }
     {
         let large = message(1 << 20);
         let mut ours = wharf.connections(Era::Modern, 16, "echo", &large).await?;
         let mut theirs = sdk.connections(Era::Modern, 16, "echo", &large).await?;
-        let (ours, theirs) = interleaved(effort, &mut ours, &mut theirs, 1 << 20).await?;
-        report.row(ratio("1 MiB, HTTP modern, fresh / SDK", 0.5, &ours, &theirs));
+        let both = turns(effort, [&wharf, &sdk], [&mut ours, &mut theirs], 1 << 20).await?;
+        report.row(ratio("1 MiB, HTTP modern, fresh / SDK", 0.5, &both));
     }
     drop(sdk);
     {
@@ -93,26 +106,24 @@ pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Res
         let reused = Http::wharf(built, &site.config()).await?;
         let mut ours = reused.connections(Era::Modern, 16, "echo", &small).await?;
         let mut theirs = bare.connections(Era::Modern, 16, "echo", &small).await?;
-        let (one, other) = interleaved(effort, &mut ours, &mut theirs, 32).await?;
-        report.row(ratio("HTTP modern, reused / bare axum handler", 0.5, &one, &other));
+        let both = turns(effort, [&reused, &bare], [&mut ours, &mut theirs], 32).await?;
+        report.row(ratio("HTTP modern, reused / bare axum handler", 0.5, &both));
         let mut fresh = wharf.connections(Era::Modern, 16, "echo", &small).await?;
-        let (one, other) = interleaved(effort, &mut fresh, &mut theirs, 32).await?;
-        report.note(format!("HTTP modern, fresh / bare axum handler: {:.2} ×", one.rate() / other.rate()));
-        for (name, server, connections) in
-            [("fresh", &wharf, &mut fresh), ("reused", &reused, &mut ours), ("bare", &bare, &mut theirs)]
-        {
-            let before = server.cpu_seconds()?;
-            let load = http(connections, effort.round * 2, 32).await?;
-            let each = (server.cpu_seconds()? - before) / load.calls as f64 * 1e6;
-            report.note(format!("time on a core for a call, {name}: {each:.0} us"));
-        }
+        let [one, other] = turns(effort, [&wharf, &bare], [&mut fresh, &mut theirs], 32).await?;
+        report.note(format!(
+            "HTTP modern, fresh / bare axum handler: {:.2} ×; by the server's own time {:.2} × ({:.0} against {:.0} us)",
+            one.rate() / other.rate(),
+            other.core_us() / one.core_us(),
+            one.core_us(),
+            other.core_us()
+        ));
     }
     {
         let sdk = Http::plain(&built.sdk, &["sessions"]).await?;
         let mut ours = wharf.connections(Era::Legacy, 16, "echo", &small).await?;
         let mut theirs = sdk.connections(Era::Legacy, 16, "echo", &small).await?;
-        let (ours, theirs) = interleaved(effort, &mut ours, &mut theirs, 32).await?;
-        report.row(ratio("HTTP legacy with sessions, fresh / SDK with sessions", 1.2, &ours, &theirs));
+        let both = turns(effort, [&wharf, &sdk], [&mut ours, &mut theirs], 32).await?;
+        report.row(ratio("HTTP legacy with sessions, fresh / SDK with sessions", 1.2, &both));
     }
     drop(wharf);
     stdio(built, effort, report, &site.config()).await?;
@@ -121,8 +132,8 @@ pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Res
 
 async fn stdio(built: &Built, effort: &Effort, report: &mut Report, config: &Path) -> Result<()> {
     let config = config.to_str().context("the folder is not UTF-8")?;
-    let (_wharf, mut ours) = pipe(&built.wharf, &["run", "-c", config]).await?;
-    let (_sdk, mut theirs) = pipe(&built.sdk, &["stdio"]).await?;
+    let (wharf, mut ours) = pipe(&built.wharf, &["run", "-c", config]).await?;
+    let (sdk, mut theirs) = pipe(&built.sdk, &["stdio"]).await?;
     let small = message(32);
     let line = |id: u64| call(id, "echo", &small, None).to_string();
     ours.load(&line, 16, effort.round, 32).await?;
@@ -137,16 +148,20 @@ async fn stdio(built: &Built, effort: &Effort, report: &mut Report, config: &Pat
     };
     let (mut one, mut other, mut third) = (Measured::default(), Measured::default(), Measured::default());
     for _ in 0..effort.rounds {
-        one.add(ours.load(&line, 16, effort.round, 32).await?);
-        other.add(theirs.load(&line, 16, effort.round, 32).await?);
+        for (child, pipe, sum) in [(&wharf, &mut ours, &mut one), (&sdk, &mut theirs, &mut other)] {
+            let before = cpu_seconds(child)?;
+            let mut measured = pipe.load(&line, 16, effort.round, 32).await?;
+            measured.core_seconds = cpu_seconds(child)? - before;
+            sum.add(measured);
+        }
         if let Some((_, rival)) = &mut rival {
             third.add(rival.load(&line, 16, effort.round, 32).await?);
         }
     }
-    report.row(ratio("stdio, fresh / SDK on stdio", 1.5, &one, &other));
     if rival.is_some() {
         report.note(format!("stdio, fresh / rival: {:.2} × ({:.0} calls/s)", one.rate() / third.rate(), third.rate()));
     }
+    report.row(ratio("stdio, fresh / SDK on stdio", 1.5, &[one, other]));
     Ok(())
 }
 
@@ -170,8 +185,8 @@ async fn lists(built: &Built, effort: &Effort, report: &mut Report) -> Result<()
     for _ in 0..16 {
         theirs.push(Connection::open(&bare.address, get(&bare.address, "/list")).await?);
     }
-    let (ours, theirs) = interleaved(effort, &mut ours, &mut theirs, list.len() / 2).await?;
-    let mut row = ratio("tools/list of 1000 tools / the same bytes from axum", 0.8, &ours, &theirs);
+    let both = turns(effort, [&wharf, &bare], [&mut ours, &mut theirs], list.len() / 2).await?;
+    let mut row = ratio("tools/list of 1000 tools / the same bytes from axum", 0.8, &both);
     row.detail = format!("{}; {} KiB", row.detail, list.len() / 1024);
     report.row(row);
     Ok(())

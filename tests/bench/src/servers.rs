@@ -117,14 +117,8 @@ impl Http {
         Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 
-    /// The time its threads have had on a core, in seconds, by ticks of a hundredth.
     pub fn cpu_seconds(&self) -> Result<f64> {
-        let pid = self.child.id().context("the server has ended")?;
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The name, in parentheses, may have spaces.
-        let (_, rest) = stat.rsplit_once(')').context("not a stat")?;
-        let ticks: Vec<f64> = rest.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
-        Ok(ticks.iter().sum::<f64>() / 100.0)
+        cpu_seconds(&self.child)
     }
 
     /// Waits until it does nothing by itself any more, such as looking through a thousand plugins a second time.
@@ -236,6 +230,16 @@ pub fn post(address: &str, headers: &str, body: &str) -> Vec<u8> {
 }
 
 /// A server on a pipe, after its handshake.
+/// The time that the threads of a process have had on a core, in seconds, by ticks of a hundredth.
+pub fn cpu_seconds(child: &Child) -> Result<f64> {
+    let pid = child.id().context("the server has ended")?;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name, in parentheses, may have spaces.
+    let (_, rest) = stat.rsplit_once(')').context("not a stat")?;
+    let ticks: Vec<f64> = rest.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+    Ok(ticks.iter().sum::<f64>() / 100.0)
+}
+
 pub async fn pipe(program: &Path, arguments: &[&str]) -> Result<(Child, Pipe)> {
     let mut child = Command::new(program)
         .args(arguments)
