@@ -29,7 +29,7 @@ use crate::{
 pub struct Offer {
     /// What the plugin said, for when only its config changes.
     pub listing: Arc<Listing>,
-    pub tools: Vec<OfferedTool>,
+    pub tools: Vec<Arc<OfferedTool>>,
     pub resources: Vec<mcp::Resource>,
     pub templates: Vec<OfferedTemplate>,
     pub prompts: Vec<OfferedPrompt>,
@@ -132,7 +132,7 @@ pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) ->
     let mut offer = Offer::default();
     for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name)) {
         let offered = offered_tool(config, tool, &mut purse);
-        offer.tools.push(offered.map_err(|error| format!("tool `{}`: {error}", shown(&tool.name)))?);
+        offer.tools.push(Arc::new(offered.map_err(|error| format!("tool `{}`: {error}", shown(&tool.name)))?));
     }
     for entry in listing.resources.iter().filter(|entry| !withheld(config, &entry.uri)) {
         let offered = offered_resource(config, entry, &mut purse);

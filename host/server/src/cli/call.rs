@@ -41,7 +41,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         }
     }
     let catalog = published.catalog.borrow().clone();
-    let tools: Vec<&OfferedTool> = catalog.served().iter().flat_map(|served| &served.offer.tools).collect();
+    let tools: Vec<&Arc<OfferedTool>> = catalog.served().iter().flat_map(|served| &served.offer.tools).collect();
     let Some(tool) = tools.iter().find(|tool| tool.own_name == command.tool || tool.published.name == command.tool)
     else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.own_name.as_str()).collect();

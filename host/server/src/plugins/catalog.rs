@@ -75,7 +75,7 @@ type Place = (usize, usize);
 
 #[derive(Default)]
 pub struct Catalog {
-    served: Vec<Served>,
+    served: Vec<Arc<Served>>,
     tools: HashMap<String, Place>,
     prompts: HashMap<String, Place>,
     resources: HashMap<String, Place>,
@@ -96,6 +96,7 @@ pub struct Clash {
 impl Catalog {
     /// Puts plugins side by side, in order of precedence. Fails for the first one whose names another already has.
     pub fn build(served: Vec<Served>, generations: Generations, page_items: usize) -> Result<Self, Clash> {
+        let served: Vec<Arc<Served>> = served.into_iter().map(Arc::new).collect();
         let mut catalog = Self { generations, page_items, ..Self::default() };
         let mut templates: HashMap<String, usize> = HashMap::new();
         for (at, one) in served.iter().enumerate() {
@@ -144,11 +145,11 @@ impl Catalog {
         Ok(catalog)
     }
 
-    pub fn served(&self) -> &[Served] {
+    pub fn served(&self) -> &[Arc<Served>] {
         &self.served
     }
 
-    pub fn tool(&self, name: &str) -> Option<(&Served, &OfferedTool)> {
+    pub fn tool(&self, name: &str) -> Option<(&Arc<Served>, &Arc<OfferedTool>)> {
         let (plugin, entry) = *self.tools.get(name)?;
         let served = self.served.get(plugin)?;
         Some((served, served.offer.tools.get(entry)?))
@@ -174,7 +175,10 @@ impl Catalog {
 
     /// Who offers a template, by its text.
     pub fn template(&self, text: &str) -> Option<&Served> {
-        self.served.iter().find(|served| served.offer.templates.iter().any(|one| one.published.uri_template == text))
+        self.served
+            .iter()
+            .find(|served| served.offer.templates.iter().any(|one| one.published.uri_template == text))
+            .map(|served| &**served)
     }
 
     /// Whether a URI is the plugin's to announce changes of.
@@ -244,7 +248,7 @@ impl Templates {
         self.0.entry(template.prefix.clone()).or_default().push(place);
     }
 
-    fn find(&self, served: &[Served], uri: &str) -> Option<Place> {
+    fn find(&self, served: &[Arc<Served>], uri: &str) -> Option<Place> {
         if uri.len() > MAX_URI_BYTES {
             return None;
         }

@@ -23,7 +23,7 @@ use crate::{
     base::heavy::{LARGE, heavy},
     bridge::{self, OfferedTool},
     client::context::Context,
-    plugins::catalog::{Catalog, Served},
+    plugins::catalog::Served,
 };
 
 /// How a call is run.
@@ -63,7 +63,7 @@ pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcE
     };
     // The plugin gets them as the client wrote them, which is what was checked: no name stands twice.
     let text = Arc::new(written.map_or("{}", RawValue::get).to_owned());
-    let call = Call { catalog: Arc::clone(&catalog), name, arguments, text, prepared };
+    let call = Call { served: Arc::clone(served), tool: Arc::clone(tool), name, arguments, text, prepared };
     match mode {
         Mode::AtOnce => call.run(ctx).await.map(Answered::into_json),
         Mode::Task(ttl_ms) => {
@@ -108,7 +108,8 @@ fn mode(ctx: &Context, tool: &OfferedTool, wanted: &TaskWanted) -> Result<Mode, 
 
 /// A call that has passed all checks. Owns what it needs, so that it can go on by itself.
 struct Call {
-    catalog: Arc<Catalog>,
+    served: Arc<Served>,
+    tool: Arc<OfferedTool>,
     name: String,
     arguments: Value,
     text: Arc<String>,
@@ -117,9 +118,7 @@ struct Call {
 
 impl Call {
     async fn run(self, ctx: &Context) -> Result<Answered, RpcError> {
-        let Some((served, tool)) = self.catalog.tool(&self.name) else {
-            return Err(ctx.server.incident("a tool left its catalog"));
-        };
+        let (served, tool) = (&*self.served, &*self.tool);
         let request = Request { method: Method::CallTool, name: &self.name, arguments: &self.arguments, served };
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
         match request.run(ctx, self.prepared, operation).await {
