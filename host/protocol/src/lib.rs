@@ -15,6 +15,7 @@ pub mod message;
 pub mod meta;
 pub mod method;
 pub mod model;
+pub mod notification;
 pub mod params;
 pub mod question;
 pub mod revision;
@@ -24,7 +25,7 @@ pub use error::RpcError;
 pub use level::Level;
 pub use message::{Frame, Id, Malformed, Message, Notification, Request, Response};
 pub use method::Method;
-pub use revision::{Era, Revision};
+pub use revision::{Era, Feature, Revision};
 
 /// A JSON object, in the order its author gave it.
 pub type Object = serde_json::Map<String, serde_json::Value>;

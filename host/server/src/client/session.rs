@@ -15,9 +15,10 @@ use serde_json::Value;
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{
-    Id, Level, Notification, Response, Revision, RpcError,
+    Feature, Id, Level, Notification, Response, Revision, RpcError,
     capability::ClientCapabilities,
-    message::{notification_text, request_text},
+    message::request_text,
+    notification::{self, Told},
     params::{Initialize, RootsResult},
 };
 
@@ -212,7 +213,7 @@ impl Session {
 
     /// Takes a notification of the client that concerns the session; true if its roots changed.
     pub fn notified(&self, notification: &Notification) -> bool {
-        let roots = notification.method == "notifications/roots/list_changed";
+        let roots = notification.known() == Some(Told::RootsChanged);
         if roots {
             self.roots.stale.send_modify(|count| *count += 1);
         }
@@ -238,8 +239,7 @@ impl Session {
         timeout: Duration,
     ) -> Result<Value, String> {
         let id = Id::string(&format!("wharf-{}", self.next_id.fetch_add(1, Ordering::Relaxed)));
-        // Only this revision wants an id for pages that are opened.
-        if self.revision == Revision::V2025_11_25
+        if self.revision.has(Feature::PageIds)
             && let Some(object) = params.as_mut().and_then(Value::as_object_mut)
             && object.get("mode").is_some_and(|mode| mode == "url")
         {
@@ -256,8 +256,7 @@ impl Session {
             Ok(Ok(Err(error))) => Err(format!("The client refused to answer ({method}): {}", error.message)),
             Ok(Err(_)) => Err("The client is gone.".into()),
             Err(_) => {
-                let cancelled = serde_json::json!({ "requestId": id.to_value(), "reason": "no answer in time" });
-                outbox.offer(notification_text("notifications/cancelled", Some(&cancelled)));
+                outbox.offer(notification::cancelled(&id, "no answer in time"));
                 Err(format!("The client did not answer within {} s ({method}).", timeout.as_secs()))
             }
         }
@@ -337,7 +336,7 @@ impl Listener for Session {
         self.subscriptions.lock().keys().any(|subscribed| notifier::covers(subscribed, uri))
     }
     fn wants_task(&self, task: &Record) -> bool {
-        self.revision == Revision::V2025_11_25 && task.owner == self.owner()
+        self.revision.has(Feature::ClientTasks) && task.owner == self.owner()
     }
     fn revision(&self) -> Revision {
         self.revision

@@ -1,11 +1,8 @@
 //! `subscriptions/listen`: the one method whose answer goes on for as long as the client listens.
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 use wharf_protocol::{
-    Id, Level, Object, Revision, RpcError,
-    message::notification_text,
-    meta::SUBSCRIPTION_ID,
+    Id, Level, Revision, RpcError, notification,
     params::{Listen, ListenFilter},
 };
 
@@ -84,38 +81,11 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
     let told = Mutex::new(Some(ctx.server.published.catalog.borrow().generations));
     let feed = Feed::open(&ctx.server);
     // Closed outlets end the feed.
-    ctx.outbox.send(acknowledgement(&ctx.id, &filter)).await.ok();
+    ctx.outbox.send(notification::acknowledged(&ctx.id, &filter)).await.ok();
     let subscription = Subscription { id: ctx.id.clone(), revision: ctx.encoder.revision, owner, filter, told };
     tokio::select! {
         () = feed.run(&subscription, &ctx.outbox) => {}
         () = ctx.server.stop.cancelled() => {}
     }
     Ok(ctx.encoder.listen_ended(&ctx.id))
-}
-
-fn acknowledgement(id: &Id, filter: &ListenFilter) -> String {
-    let mut honoured = Object::new();
-    for (key, wanted) in [
-        ("toolsListChanged", filter.tools_list_changed),
-        ("promptsListChanged", filter.prompts_list_changed),
-        ("resourcesListChanged", filter.resources_list_changed),
-    ] {
-        if wanted == Some(true) {
-            honoured.insert(key.into(), true.into());
-        }
-    }
-    if let Some(uris) = &filter.resource_subscriptions {
-        honoured.insert("resourceSubscriptions".into(), json!(uris));
-    }
-    if let Some(ids) = &filter.task_ids {
-        honoured.insert("taskIds".into(), json!(ids));
-    }
-    let params = json!({ "notifications": honoured, "_meta": { SUBSCRIPTION_ID: id.to_value() } });
-    notification_text("notifications/subscriptions/acknowledged", Some(&params))
-}
-
-/// On a pipe, the end of a subscription by the server is also told as a cancellation, after its result.
-pub fn listen_cancelled(id: &Id) -> String {
-    let params: Value = json!({ "requestId": id.to_value(), "reason": "the server is stopping" });
-    notification_text("notifications/cancelled", Some(&params))
 }

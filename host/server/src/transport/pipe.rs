@@ -8,8 +8,9 @@ use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::TaskTracker;
 use wharf_protocol::{
-    Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
+    Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
     message::{error_text, result_text},
+    notification::{self, Told},
     params,
 };
 
@@ -17,7 +18,7 @@ use super::admission;
 use crate::{
     base::{ledger::Charge, principal::Principal},
     client::{context::Context, in_flight::InFlight, notifier::Feed, outbox::Outbox, server::Server, session::Session},
-    methods::{listen, response::Text},
+    methods::response::Text,
 };
 
 pub struct Pipe {
@@ -123,7 +124,7 @@ impl Pipe {
 
     /// Only 2025-03-26 does; their answers go out one by one.
     fn knows_batches(&self) -> bool {
-        self.session().is_some_and(|session| session.revision == Revision::V2025_03_26)
+        self.session().is_some_and(|session| session.revision.has(Feature::Batches))
     }
 
     async fn message(self: &Arc<Self>, message: Message, paid: Paid) {
@@ -139,12 +140,12 @@ impl Pipe {
     }
 
     fn notification(self: &Arc<Self>, notification: &Notification) {
-        if notification.method == "notifications/cancelled" {
+        if notification.known() == Some(Told::Cancelled) {
             return self.in_flight.cancel(notification.params.as_ref());
         }
         let Some(session) = self.session() else { return };
         let roots_changed = session.notified(notification);
-        if notification.method == "notifications/initialized" || roots_changed {
+        if notification.known() == Some(Told::Initialized) || roots_changed {
             self.begin(&session);
             // On a pipe roots can be asked for at any time, so they are known before a call needs them.
             let (pipe, session) = (Arc::clone(self), Arc::clone(&session));
@@ -204,7 +205,7 @@ impl Pipe {
             drop((entered, permit));
             pipe.send(text).await;
             if listened {
-                pipe.send(listen::listen_cancelled(&request.id)).await;
+                pipe.send(notification::cancelled(&request.id, "the server is stopping")).await;
             }
         });
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, value::RawValue};
 use wharf_protocol::{
-    Method, Revision, RpcError,
+    Feature, Method, RpcError,
     error::{METHOD_NOT_FOUND, clip},
     model::{self as mcp, TaskSupport, ToolResult},
     params::{self, Params, Retry, TaskWanted},
@@ -86,20 +86,26 @@ fn able(ctx: &Context, tool: &OfferedTool) -> Result<(), Failed> {
 /// In 2025-11-25 the client decides whether a call is a task, in 2026-07-28 the server does; before, there are none.
 fn mode(ctx: &Context, tool: &OfferedTool, wanted: &TaskWanted) -> Result<Mode, Failed> {
     let misused = |message: &str| Err(Failed::Rpc(RpcError::new(METHOD_NOT_FOUND, message)));
-    match (ctx.encoder.revision, tool.published.task) {
-        (Revision::V2026_07_28, TaskSupport::Optional | TaskSupport::Required) if ctx.capabilities.tasks => {
-            Ok(Mode::Task(None))
-        }
-        (Revision::V2026_07_28, TaskSupport::Required) => Err(Failed::Rpc(RpcError::missing_tasks(
-            "this tool runs only as a task, and this request does not declare the tasks extension",
-        ))),
-        (Revision::V2025_11_25, support) if ctx.encoder.tasks => match (support, &wanted.task) {
+    let (revision, support) = (ctx.encoder.revision, tool.published.task);
+    if revision.has(Feature::ServerTasks) && support != TaskSupport::Forbidden {
+        return match support {
+            _ if ctx.capabilities.tasks => Ok(Mode::Task(None)),
+            TaskSupport::Required => Err(Failed::Rpc(RpcError::missing_tasks(
+                "this tool runs only as a task, and this request does not declare the tasks extension",
+            ))),
+            _ => Ok(Mode::AtOnce),
+        };
+    }
+    if revision.has(Feature::ClientTasks) && ctx.encoder.tasks {
+        return match (support, &wanted.task) {
             (TaskSupport::Forbidden, Some(_)) => misused("this tool does not run as a task; call it without `task`"),
             (TaskSupport::Required, None) => misused("this tool runs only as a task; call it with `task`"),
             (_, Some(terms)) => Ok(Mode::Task(terms.ttl)),
             (_, None) => Ok(Mode::AtOnce),
-        },
-        (_, TaskSupport::Required) => Err(Failed::Explained(
+        };
+    }
+    match support {
+        TaskSupport::Required => Err(Failed::Explained(
             "This tool runs only as a task, which this revision of the protocol does not have.".into(),
         )),
         _ => Ok(Mode::AtOnce),

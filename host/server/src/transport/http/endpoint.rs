@@ -17,10 +17,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::AbortOnDropHandle;
 use wharf_protocol::{
-    Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
+    Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
     error::{METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY},
     message::{error_text, result_text},
     meta::RequestMeta,
+    notification::Told,
     params,
     revision::Era,
 };
@@ -278,7 +279,7 @@ impl Endpoint {
         from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
         let session = self.session(headers, None)?;
-        if session.revision != Revision::V2025_03_26 {
+        if !session.revision.has(Feature::Batches) {
             return Err(Refused::plain(
                 StatusCode::BAD_REQUEST,
                 "batches exist only in sessions of revision 2025-03-26",
@@ -464,7 +465,7 @@ fn check_version(headers: &HeaderMap, request: Option<&Request>) -> Result<(), R
 }
 
 fn notify(session: &Session, notification: &Notification) {
-    if notification.method == "notifications/cancelled" {
+    if notification.known() == Some(Told::Cancelled) {
         session.in_flight.cancel(notification.params.as_ref());
     } else {
         session.notified(notification);

@@ -19,7 +19,7 @@ use tokio::{
     sync::watch,
     time::{Instant, Interval, interval_at},
 };
-use wharf_protocol::Revision;
+use wharf_protocol::{Feature, Revision};
 
 use super::{
     body::Hold,
@@ -245,7 +245,7 @@ impl EventLog {
             state.reader
         };
         self.changed();
-        let primed = self.revision < Revision::V2025_11_25;
+        let primed = !self.revision.has(Feature::PrimedStreams);
         let reader = Reader {
             changes: self.changes.subscribe(),
             keep_alive: interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE),
@@ -262,7 +262,7 @@ impl EventLog {
 
     fn event(&self, number: u64, text: &str) -> Bytes {
         // The first revision has no events to come back to.
-        if self.revision < Revision::V2025_03_26 {
+        if !self.revision.has(Feature::EventIds) {
             return format!("event: message\ndata: {text}\n\n").into();
         }
         format!("id: {}-{number}\nevent: message\ndata: {text}\n\n", self.number).into()

@@ -1,0 +1,162 @@
+//! Notifications: those that a server sends, written, and those of clients, by name.
+
+use serde_json::{Value, json};
+
+use crate::{
+    Object,
+    level::Level,
+    message::{Id, Notification, notification_text},
+    meta::{RELATED_TASK, SUBSCRIPTION_ID},
+    params::ListenFilter,
+    revision::{Feature, Revision},
+    task::related_task,
+};
+
+/// What a client can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    Initialized,
+    Cancelled,
+    RootsChanged,
+}
+
+impl Notification {
+    /// What it tells, if that is one of the protocol's.
+    pub fn known(&self) -> Option<Told> {
+        match self.method.as_str() {
+            "notifications/initialized" => Some(Told::Initialized),
+            "notifications/cancelled" => Some(Told::Cancelled),
+            "notifications/roots/list_changed" => Some(Told::RootsChanged),
+            _ => None,
+        }
+    }
+}
+
+/// A list that can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    Tools,
+    Resources,
+    Prompts,
+}
+
+/// A list is another. `tag`: the subscription that wants to hear of it.
+pub fn list_changed(list: Listed, tag: Option<&Id>) -> String {
+    let method = match list {
+        Listed::Tools => "notifications/tools/list_changed",
+        Listed::Resources => "notifications/resources/list_changed",
+        Listed::Prompts => "notifications/prompts/list_changed",
+    };
+    tagged(method, Object::new(), tag)
+}
+
+/// A resource has new contents.
+pub fn resource_updated(uri: &str, tag: Option<&Id>) -> String {
+    let mut params = Object::new();
+    params.insert("uri".into(), uri.into());
+    tagged("notifications/resources/updated", params, tag)
+}
+
+/// A line of the log. `task`: the one on whose behalf it is said.
+pub fn message(level: Level, logger: &str, data: Value, task: Option<&str>) -> String {
+    let mut params = json!({ "level": level.as_str(), "logger": logger, "data": data });
+    mark(&mut params, task);
+    notification_text("notifications/message", Some(&params))
+}
+
+/// How far a request is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    pub done: f64,
+    pub total: Option<f64>,
+    pub message: Option<&'a str>,
+}
+
+pub fn progress(revision: Revision, token: &Id, progress: Progress<'_>, task: Option<&str>) -> String {
+    let Progress { done, total, message } = progress;
+    let mut params = json!({ "progressToken": token.to_value(), "progress": number(done) });
+    if let Some(object) = params.as_object_mut() {
+        if let Some(total) = total {
+            object.insert("total".into(), number(total));
+        }
+        if let Some(message) = message.filter(|_| revision.has(Feature::ProgressMessages)) {
+            object.insert("message".into(), message.into());
+        }
+    }
+    mark(&mut params, task);
+    notification_text("notifications/progress", Some(&params))
+}
+
+/// A request is given up: one of the server's own, or a subscription that it ends.
+pub fn cancelled(id: &Id, reason: &str) -> String {
+    let params = json!({ "requestId": id.to_value(), "reason": reason });
+    notification_text("notifications/cancelled", Some(&params))
+}
+
+/// What of a subscription is honoured.
+pub fn acknowledged(id: &Id, filter: &ListenFilter) -> String {
+    let mut honoured = Object::new();
+    for (key, wanted) in [
+        ("toolsListChanged", filter.tools_list_changed),
+        ("promptsListChanged", filter.prompts_list_changed),
+        ("resourcesListChanged", filter.resources_list_changed),
+    ] {
+        if wanted == Some(true) {
+            honoured.insert(key.into(), true.into());
+        }
+    }
+    if let Some(uris) = &filter.resource_subscriptions {
+        honoured.insert("resourceSubscriptions".into(), json!(uris));
+    }
+    if let Some(ids) = &filter.task_ids {
+        honoured.insert("taskIds".into(), json!(ids));
+    }
+    let params = json!({ "notifications": honoured, "_meta": { SUBSCRIPTION_ID: id.to_value() } });
+    notification_text("notifications/subscriptions/acknowledged", Some(&params))
+}
+
+fn tagged(method: &str, mut params: Object, tag: Option<&Id>) -> String {
+    if let Some(tag) = tag {
+        params.insert("_meta".into(), json!({ SUBSCRIPTION_ID: tag.to_value() }));
+    }
+    let params = (!params.is_empty()).then_some(Value::Object(params));
+    notification_text(method, params.as_ref())
+}
+
+/// Says on behalf of which task it is.
+fn mark(params: &mut Value, task: Option<&str>) {
+    if let (Some(task), Some(object)) = (task, params.as_object_mut()) {
+        object.insert("_meta".into(), json!({ RELATED_TASK: related_task(task) }));
+    }
+}
+
+/// Whole numbers without a fraction, as people write them.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_has_words_where_the_revision_has_them() {
+        let token = Id::number(7);
+        let half = Progress { done: 1.0, total: Some(2.5), message: Some("half") };
+        let text = progress(Revision::V2024_11_05, &token, half, None);
+        let params = r#"{"progressToken":7,"progress":1,"total":2.5}"#;
+        assert_eq!(text, format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#));
+        assert!(progress(Revision::V2025_03_26, &token, half, None).contains(r#""message":"half""#));
+        let marked = progress(Revision::V2025_11_25, &token, half, Some("t1"));
+        assert!(marked.contains(r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}"#), "{marked}");
+    }
+
+    #[test]
+    fn only_subscriptions_are_tagged() {
+        assert_eq!(
+            list_changed(Listed::Tools, None),
+            r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#
+        );
+        assert!(resource_updated("a:b", Some(&Id::number(1))).contains(SUBSCRIPTION_ID));
+    }
+}
