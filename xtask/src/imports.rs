@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
@@ -41,13 +41,29 @@ pub fn problems(root: &Path) -> Result<Vec<String>> {
     Ok(problems)
 }
 
+/// All files in a folder and below, but for what is built or fetched.
+pub fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_symlink() || path.file_name().is_some_and(|name| name == "node_modules" || name == "target") {
+            continue;
+        }
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
 /// By module, the modules that it names. What only tests name does not count.
 struct Graph(BTreeMap<String, BTreeSet<String>>);
 
 impl Graph {
     fn read(source: &Path) -> Result<Self> {
         let mut files = Vec::new();
-        crate::tidy::collect(source, &mut files)?;
+        collect(source, &mut files)?;
         let mut modules = BTreeMap::new();
         for file in files {
             let name = file.strip_prefix(source).unwrap_or(&file).with_extension("");

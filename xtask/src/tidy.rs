@@ -4,6 +4,8 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail};
 
+use crate::imports::{self, collect};
+
 /// Files longer than this hold more than one concern.
 const MAX_LINES: usize = 600;
 
@@ -35,7 +37,7 @@ pub fn check(root: &Path) -> Result<()> {
             }
         }
     }
-    problems.extend(crate::imports::problems(root)?);
+    problems.extend(imports::problems(root)?);
     if problems.is_empty() { Ok(()) } else { bail!("untidy:\n  {}", problems.join("\n  ")) }
 }
 
@@ -51,18 +53,3 @@ const FLOORS: [Floor; 4] = [
     Floor { room: "host/server/src/transport/", forbidden: &["wharf_sandbox"] },
     Floor { room: "host/server/src/access/grants.rs", forbidden: &["wharf_sandbox", "wharf_protocol", "tokio"] },
 ];
-
-pub fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        if path.is_symlink() || path.file_name().is_some_and(|name| name == "node_modules" || name == "target") {
-            continue;
-        }
-        if path.is_dir() {
-            collect(&path, files)?;
-        } else {
-            files.push(path);
-        }
-    }
-    Ok(())
-}
