@@ -42,7 +42,6 @@ async fn knock(server: &Server, headers: &[(&str, &str)]) -> [u16; 4] {
     statuses.try_into().unwrap()
 }
 
-/// Vector 25 and trap 38.
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_and_origins() {
     let http = "allowed_hosts = ['wharf.example', 'port.example:99']\nallowed_origins = ['https://app.example']";

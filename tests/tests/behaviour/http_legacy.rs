@@ -18,7 +18,6 @@ async fn started(config: &str) -> (Folder, Server) {
     (folder, server)
 }
 
-/// Vectors 7, 8 and 20.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_lives_from_initialize_to_delete() {
     let (_folder, server) = started("").await;
@@ -157,7 +156,7 @@ async fn a_new_stream_takes_the_place_of_the_old() {
     assert_eq!(second.status(), 200);
 }
 
-/// Vector 19, BASE-10 to BASE-12 and HL-02.
+/// BASE-10 to BASE-12 and HL-02.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_revisions_than_2025_03_26_refuse_batches() {
     let (_folder, server) = started("").await;
@@ -173,7 +172,7 @@ async fn other_revisions_than_2025_03_26_refuse_batches() {
     assert_eq!((exchange.status(), &exchange.json().await["error"]["code"]), (400, &json!(-32600)));
 }
 
-/// Vector 19, BASE-10 and HL-02: this revision's clients may send them.
+/// BASE-10 and HL-02: this revision's clients may send them.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_2025_03_26_take_batches() {
     let (_folder, server) = started("").await;

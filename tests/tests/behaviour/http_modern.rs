@@ -1,4 +1,4 @@
-//! Modern requests over HTTP: the acceptance vectors, one row each, and the checks of the headers in their order.
+//! Modern requests over HTTP: what decides the era, and the checks of the headers in their order.
 
 use std::time::Duration;
 
@@ -35,7 +35,6 @@ async fn probe(server: &Server, headers: &[(&str, &str)], body: &Value) -> (u16,
     (exchange.status(), answer["error"]["code"].as_i64().unwrap_or(0), answer)
 }
 
-/// Vectors 1 and 2.
 #[tokio::test(flavor = "multi_thread")]
 async fn discover_list_and_call() {
     let (_folder, server) = started().await;
@@ -58,7 +57,6 @@ async fn discover_list_and_call() {
     assert!(is_error(&server.modern("tools/call", wrong, json!({})).await.unwrap()));
 }
 
-/// Vectors 3 to 6, 9 and 10, and more of the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_mistake_has_its_status_and_code() {
     let (_folder, server) = started().await;
@@ -130,7 +128,7 @@ async fn each_mistake_has_its_status_and_code() {
     }
 }
 
-/// Vector 6, and methods that only other revisions or nobody has.
+/// Methods that only other revisions or nobody has.
 #[tokio::test(flavor = "multi_thread")]
 async fn methods_that_are_gone_are_not_found() {
     let (_folder, server) = started().await;
@@ -242,7 +240,7 @@ async fn checks_are_made_in_the_order_of_the_pipeline() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Traps 36 and 37: what belongs to sessions is ignored.
+/// What belongs to sessions is ignored.
 #[tokio::test(flavor = "multi_thread")]
 async fn session_headers_mean_nothing() {
     let (_folder, server) = started().await;

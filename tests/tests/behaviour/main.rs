@@ -1,11 +1,15 @@
 //! Everything about the running binary that needs no quiet machine, in one program: thirty would be linked one by one.
 //! What measures time or memory, or fills the machine on purpose, stands beside this folder in programs of its own.
 
+mod answers_modern;
 mod asking;
 mod cache;
 mod config_errors;
 mod conformance_doc;
+mod eras;
+mod eras_streams;
 mod files;
+mod headers_modern;
 mod hostile_lists;
 mod http_guard;
 mod http_legacy;
@@ -13,10 +17,12 @@ mod http_malformed;
 mod http_modern;
 mod interleaved;
 mod modern_only;
+mod often_wrong;
 mod properties;
 mod protocol_legacy;
 mod protocol_modern;
 mod protocol_pipe;
+mod requests_modern;
 mod resume;
 mod reused;
 mod rmcp_client;
@@ -29,9 +35,3 @@ mod tasks_core;
 mod tasks_extension;
 mod tasks_under_change;
 mod threats_doc;
-mod traps_answers;
-mod traps_headers;
-mod traps_requests;
-mod vectors;
-mod vectors_streams;
-mod violations;

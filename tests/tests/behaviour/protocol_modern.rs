@@ -115,7 +115,7 @@ async fn mistakes_have_modern_codes() {
     assert!(is_error(&result) && text(&result).contains("name"), "{result}");
 }
 
-/// Acceptance vector 21, and the rest of the table for pipes: the era is decided by each message alone.
+/// On a pipe, the era is decided by each message alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn both_eras_share_a_pipe() {
     let (_folder, mut pipe) = hello_and_echo();

@@ -1,8 +1,4 @@
-//! Traps of the modern revision, one test each: what a request is, which era it belongs to, and what is told when.
-//! The others are in `traps_answers` and `traps_headers`. Some are proved by tests of other names: 1 and 10 by `vector_06`, 2 by
-//! `vector_03`, 4 by `vector_02`, 5 by `vector_01`, 7 by `vector_12`, 9 and 36 in `http_modern`, 11 by `vector_23` and `vector_24`,
-//! 15 and 21 in `protocol_modern`, 16 and 20 in `showcase` and `interleaved`, 22 by `vector_17`, 23 and 24 by `vector_16`, 28 by
-//! `vector_18`, 38 by `vector_25`, 47 and 48 in `tasks_core` and `tasks_extension`. 27, 41 and 49 are advice, not behaviour.
+//! What servers of the modern revision get wrong most easily: what a request is, which era it belongs to, and what is told when.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +48,7 @@ async fn all(exchange: &mut Exchange) -> Vec<Value> {
 
 /// The example in the release post has this alone.
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_03_client_info_alone_makes_no_modern_request() {
+async fn client_info_alone_makes_no_modern_request() {
     let (folder, server) = started().await;
     let params = json!({ "_meta": { CLIENT: { "name": "desk", "version": "4" } } });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params });
@@ -76,7 +72,7 @@ async fn trap_03_client_info_alone_makes_no_modern_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_06_every_result_says_what_it_is() {
+async fn every_result_says_what_it_is() {
     let (folder, server) = started().await;
     let mut pipe = Pipe::start(&folder, &["run"]);
     let completion =
@@ -110,7 +106,7 @@ async fn trap_06_every_result_says_what_it_is() {
 
 /// What only turns out while a call runs still has the right status, as long as nothing was told.
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_08_the_status_is_not_given_away_early() {
+async fn the_status_is_not_given_away_early() {
     let (_folder, server) = started().await;
     let ask = json!({ "name": "g_t", "arguments": { "steps": 2, "ask": [["a"]] } });
     let mut quiet = server.open_modern(json!(1), "tools/call", ask.clone(), json!({})).await;
@@ -127,7 +123,7 @@ async fn trap_08_the_status_is_not_given_away_early() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_12_early_and_unknown_requests_are_answered_at_once() {
+async fn early_and_unknown_requests_are_answered_at_once() {
     let folder = slow();
     let mut pipe = Pipe::start(&folder, &["run"]);
     let began = Instant::now();
@@ -153,7 +149,7 @@ async fn trap_12_early_and_unknown_requests_are_answered_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_13_a_second_process_started_for_a_probe_harms_nothing() {
+async fn a_second_process_started_for_a_probe_harms_nothing() {
     let folder = slow();
     let mut probe = Pipe::start(&folder, &["run"]);
     let mut used = Pipe::start(&folder, &["run"]);
@@ -173,7 +169,7 @@ async fn trap_13_a_second_process_started_for_a_probe_harms_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_14_one_key_is_the_claim_and_no_other() {
+async fn one_key_is_the_claim_and_no_other() {
     let (folder, server) = started().await;
     let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.legacy("2025-11-25", json!({})).await;
@@ -204,7 +200,7 @@ async fn trap_14_one_key_is_the_claim_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_17_who_logs_says_so() {
+async fn who_logs_says_so() {
     let (_folder, server) = started().await;
     let discovered = server.modern("server/discover", json!({}), json!({})).await.unwrap();
     assert_eq!(discovered["capabilities"]["logging"], json!({}), "{discovered}");
@@ -215,7 +211,7 @@ async fn trap_17_who_logs_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_18_progress_needs_a_token_and_ends_before_the_answer() {
+async fn progress_needs_a_token_and_ends_before_the_answer() {
     let (_folder, server) = started().await;
     let filter = json!({ "notifications": { "toolsListChanged": true } });
     let mut listening = server.open_modern(json!(1), "subscriptions/listen", filter, json!({})).await;
@@ -251,7 +247,7 @@ async fn trap_18_progress_needs_a_token_and_ends_before_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_19_no_event_overtakes_the_acknowledgement() {
+async fn no_event_overtakes_the_acknowledgement() {
     let folder = folder();
     let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.modern("tools/list", json!({}), json!({})).await.unwrap();
@@ -279,7 +275,7 @@ async fn trap_19_no_event_overtakes_the_acknowledgement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_39_a_probe_is_answered_whatever_is_wrong_with_the_plugins() {
+async fn a_probe_is_answered_whatever_is_wrong_with_the_plugins() {
     // While they load, when none of them loads, and when one holds all there is.
     let loading = slow();
     let broken = Folder::new();
@@ -310,7 +306,7 @@ async fn trap_39_a_probe_is_answered_whatever_is_wrong_with_the_plugins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_40_discovery_asks_nothing_of_the_client() {
+async fn discovery_asks_nothing_of_the_client() {
     let (_folder, server) = started().await;
     for capabilities in [
         json!({}),
@@ -331,7 +327,7 @@ async fn trap_40_discovery_asks_nothing_of_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_43_what_clients_add_to_a_capability_is_ignored() {
+async fn what_clients_add_to_a_capability_is_ignored() {
     let folder = Folder::new();
     folder.config(&format!(
         "[plugins.show]\npath = {:?}\nprefix = \"\"\n[plugins.show.grants]\nask = [\"roots\"]\n",
@@ -346,9 +342,9 @@ async fn trap_43_what_clients_add_to_a_capability_is_ignored() {
     assert_eq!(names(&server.modern("prompts/list", json!({}), json!({ "x": 1 })).await.unwrap(), "prompts").len(), 3);
 }
 
-/// Over modern HTTP this is `vector_23_closing_the_answer_stops_the_component`.
+/// Over modern HTTP this is `closing_the_answer_stops_the_component`.
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_51_a_plugin_that_never_yields_is_stopped_by_a_cancellation() {
+async fn a_plugin_that_never_yields_is_stopped_by_a_cancellation() {
     let (folder, server) = started().await;
     let spin = json!({ "name": "g_t", "arguments": { "steps": 1, "spin": true }, "_meta": { "progressToken": 1 } });
     let next = json!({ "name": "g_t", "arguments": { "text": "next" } });

@@ -1,5 +1,4 @@
-//! The acceptance vectors of the modern revision, one test each: 1 to 13, discovery, versions, headers and capabilities.
-//! The rest are in `vectors_streams`.
+//! What is decided for each request by its era: discovery, versions, headers and capabilities. The rest is in `eras_streams`.
 
 use e2e::{
     CAPABILITIES_KEY, Folder, MODERN, Pipe, SERVER_INFO_KEY, Server, VERSION_KEY, Value, given, json, modern_params,
@@ -43,7 +42,7 @@ fn call(name: &str, arguments: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_01_discovery_describes_the_server() {
+async fn discovery_describes_the_server() {
     let (_folder, server) = started().await;
     let mut exchange = server.open_modern(json!("d"), "server/discover", json!({}), json!({})).await;
     assert_eq!(exchange.status(), 200);
@@ -70,7 +69,7 @@ async fn vector_01_discovery_describes_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_02_discovery_needs_no_client_info() {
+async fn discovery_needs_no_client_info() {
     let (_folder, server) = started().await;
     let headers = [VERSION, ("Mcp-Method", "server/discover")];
     let (status, code, without) = server.probe(&headers, &request("server/discover", claiming(MODERN))).await;
@@ -83,7 +82,7 @@ async fn vector_02_discovery_needs_no_client_info() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_03_a_modern_header_without_meta_is_no_legacy_request() {
+async fn a_modern_header_without_meta_is_no_legacy_request() {
     let (_folder, server) = started().await;
     // A session that would be glad to serve it changes nothing.
     let session = server.legacy("2025-11-25", json!({})).await;
@@ -103,7 +102,7 @@ async fn vector_03_a_modern_header_without_meta_is_no_legacy_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_04_a_claim_unlike_the_header_is_a_mismatch_even_if_nonsense() {
+async fn a_claim_unlike_the_header_is_a_mismatch_even_if_nonsense() {
     let (_folder, server) = started().await;
     let headers = [VERSION, ("Mcp-Method", "server/discover")];
     let (status, code, answer) = server.probe(&headers, &request("server/discover", claiming("v999.0.0"))).await;
@@ -111,7 +110,7 @@ async fn vector_04_a_claim_unlike_the_header_is_a_mismatch_even_if_nonsense() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_05_an_unknown_version_is_told_the_known_ones() {
+async fn an_unknown_version_is_told_the_known_ones() {
     let (_folder, server) = started().await;
     let discovered = server.modern("server/discover", json!({}), json!({})).await.unwrap();
     let known = discovered["supportedVersions"].as_array().unwrap();
@@ -125,7 +124,7 @@ async fn vector_05_an_unknown_version_is_told_the_known_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_06_removed_methods_are_not_found() {
+async fn removed_methods_are_not_found() {
     let (_folder, server) = started().await;
     for (method, params) in [
         ("ping", json!({})),
@@ -159,7 +158,7 @@ async fn shake(server: &Server, offered: &str) -> (u16, Value, bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_07_a_handshake_never_settles_on_the_modern_revision() {
+async fn a_handshake_never_settles_on_the_modern_revision() {
     let (folder, server) = started().await;
     assert_eq!(shake(&server, MODERN).await, (200, json!("2025-11-25"), true));
     let mut pipe = Pipe::start(&folder, &["run"]);
@@ -167,7 +166,7 @@ async fn vector_07_a_handshake_never_settles_on_the_modern_revision() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_08_the_oldest_revision_is_served() {
+async fn the_oldest_revision_is_served() {
     let (folder, server) = started().await;
     assert_eq!(shake(&server, "2024-11-05").await, (200, json!("2024-11-05"), true));
     let mut pipe = Pipe::start(&folder, &["run"]);
@@ -175,7 +174,7 @@ async fn vector_08_the_oldest_revision_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_09_a_call_without_its_name_header_is_refused() {
+async fn a_call_without_its_name_header_is_refused() {
     let (_folder, server) = started().await;
     let body = call("echo_echo", json!({ "message": "x" }));
     let (status, code, answer) = server.probe(&[VERSION, ("Mcp-Method", "tools/call")], &body).await;
@@ -185,7 +184,7 @@ async fn vector_09_a_call_without_its_name_header_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_10_the_method_header_is_case_sensitive() {
+async fn the_method_header_is_case_sensitive() {
     let (_folder, server) = started().await;
     let body = request("tools/list", claiming(MODERN));
     let (status, code, answer) = server.probe(&[VERSION, ("Mcp-Method", "TOOLS/LIST")], &body).await;
@@ -195,7 +194,7 @@ async fn vector_10_the_method_header_is_case_sensitive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_11_blanks_around_a_header_do_not_count() {
+async fn blanks_around_a_header_do_not_count() {
     let (_folder, server) = started().await;
     let body = call("echo_echo", json!({ "message": "x" }));
     for name in ["  echo_echo  ", "\techo_echo", "echo_echo \t "] {
@@ -206,7 +205,7 @@ async fn vector_11_blanks_around_a_header_do_not_count() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_12_a_tool_tells_what_the_client_lacks() {
+async fn a_tool_tells_what_the_client_lacks() {
     let (_folder, server) = started().await;
     let headers = [VERSION, ("Mcp-Method", "tools/call"), ("Mcp-Name", "g_t")];
     let (status, code, answer) = server.probe(&headers, &call("g_t", json!({ "text": "ran" }))).await;
@@ -221,7 +220,7 @@ async fn vector_12_a_tool_tells_what_the_client_lacks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_13_nothing_is_logged_to_who_names_no_level() {
+async fn nothing_is_logged_to_who_names_no_level() {
     let (folder, server) = started().await;
     let params = json!({ "name": "progress", "arguments": { "n": 3 } });
     let mut leveled = params.clone();

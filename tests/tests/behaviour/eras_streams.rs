@@ -1,5 +1,4 @@
-//! The acceptance vectors of the modern revision, one test each: 14 to 25, subscriptions, questions, cancellation, sessions.
-//! The first half is in `vectors`.
+//! What is decided for each request by its era: subscriptions, questions, cancellation, sessions. The rest is in `eras`.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +43,7 @@ async fn announce(server: &Server) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_14_a_subscription_hears_of_what_it_named_and_of_nothing_else() {
+async fn a_subscription_hears_of_what_it_named_and_of_nothing_else() {
     let (_folder, server) = started("").await;
     let mut tools = listen(&server, json!("t"), json!({ "toolsListChanged": true })).await;
     let mut prompts = listen(&server, json!(7), json!({ "promptsListChanged": true })).await;
@@ -60,7 +59,7 @@ async fn vector_14_a_subscription_hears_of_what_it_named_and_of_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_15_a_subscription_whose_client_left_is_gone() {
+async fn a_subscription_whose_client_left_is_gone() {
     let (_folder, server) = started("[http]\nlistens = 4").await;
     let files = || std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count();
     announce(&server).await;
@@ -100,7 +99,7 @@ fn called(name: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_16_questions_in_two_rounds() {
+async fn questions_in_two_rounds() {
     let (_folder, server) = started("").await;
     let roots = json!({ "roots": [] });
     let (_, first) = introduce(&server, json!({ "inputResponses": { "wharf.roots": roots } })).await;
@@ -144,9 +143,9 @@ async fn vector_16_questions_in_two_rounds() {
     assert_eq!(text(&done), "Ada Lovelace after 2 rounds");
 }
 
-/// Trap 22 as well: not one of the other methods asks, though a call of the same plugin does.
+/// Not one of the other methods asks, though a call of the same plugin does.
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_17_lists_and_completions_never_ask() {
+async fn lists_and_completions_never_ask() {
     let (_folder, server) = started("").await;
     let able = json!({ "roots": {}, "elicitation": { "form": {}, "url": {} }, "sampling": {} });
     let asked = server.modern("tools/call", json!({ "name": "every_kind" }), able.clone()).await.unwrap();
@@ -172,7 +171,7 @@ async fn vector_17_lists_and_completions_never_ask() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_18_a_missing_resource_has_the_code_of_its_era() {
+async fn a_missing_resource_has_the_code_of_its_era() {
     let (folder, server) = started("").await;
     let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.legacy("2025-06-18", json!({})).await;
@@ -193,7 +192,7 @@ async fn vector_18_a_missing_resource_has_the_code_of_its_era() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_19_arrays_belong_to_one_revision() {
+async fn arrays_belong_to_one_revision() {
     let (_folder, server) = started("").await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     for revision in LEGACY {
@@ -220,7 +219,7 @@ async fn vector_19_arrays_belong_to_one_revision() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_20_a_session_has_a_stream_until_it_is_deleted() {
+async fn a_session_has_a_stream_until_it_is_deleted() {
     let (_folder, server) = started("").await;
     let mut session = server.legacy("2025-11-25", json!({})).await;
     let mut stream = session.stream().await;
@@ -237,7 +236,7 @@ async fn vector_20_a_session_has_a_stream_until_it_is_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_21_a_pipe_serves_each_message_in_its_era() {
+async fn a_pipe_serves_each_message_in_its_era() {
     let folder = folder("");
     let mut pipe = Pipe::start(&folder, &["run"]);
     let discovered = pipe.modern("server/discover", json!({}), json!({})).await.unwrap();
@@ -250,7 +249,7 @@ async fn vector_21_a_pipe_serves_each_message_in_its_era() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_22_a_cancelled_call_says_nothing_more() {
+async fn a_cancelled_call_says_nothing_more() {
     let folder = folder("");
     for modern in [false, true] {
         let mut pipe = Pipe::start(&folder, &["run"]);
@@ -294,9 +293,9 @@ async fn vector_22_a_cancelled_call_says_nothing_more() {
     }
 }
 
-/// Trap 51 as well: a plugin that never yields is stopped too.
+/// A plugin that never yields is stopped too.
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_23_closing_the_answer_stops_the_component() {
+async fn closing_the_answer_stops_the_component() {
     let (_folder, server) = started("").await;
     let mut updates = listen(&server, json!(1), json!({ "resourceSubscriptions": ["note:///x"] })).await;
     for streamed in [true, false] {
@@ -329,7 +328,7 @@ async fn vector_23_closing_the_answer_stops_the_component() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_24_closing_a_legacy_answer_stops_nothing_and_it_can_be_fetched() {
+async fn closing_a_legacy_answer_stops_nothing_and_it_can_be_fetched() {
     let (_folder, server) = started("").await;
     for revision in &LEGACY[1..] {
         let mut session = server.legacy(revision, json!({})).await;
@@ -348,7 +347,7 @@ async fn vector_24_closing_a_legacy_answer_stops_nothing_and_it_can_be_fetched()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vector_25_foreign_hosts_and_origins_are_turned_away() {
+async fn foreign_hosts_and_origins_are_turned_away() {
     let (_folder, server) = started("").await;
     let info = json!({ "name": "x", "version": "1" });
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });

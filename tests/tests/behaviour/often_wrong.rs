@@ -1,4 +1,4 @@
-//! Fifteen violations of the specification that the official suite does not notice, one test each that would.
+//! What implementations get wrong without the official suite noticing it, one test each.
 
 use e2e::{
     CAPABILITIES_KEY, Folder, LEGACY, MODERN, Pipe, Server, VERSION_KEY, Value, given, json, modern_params, plugin,
@@ -43,21 +43,21 @@ async fn everywhere(method: &str, params: Value) -> Vec<(String, Result<Value, V
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_01_unknown_tools_are_no_success() {
+async fn unknown_tools_are_no_success() {
     for (era, outcome) in everywhere("tools/call", json!({ "name": "no_such", "arguments": {} })).await {
         assert_eq!(outcome.expect_err(&era)["code"], -32602, "{era}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_02_unknown_prompts_are_no_empty_list() {
+async fn unknown_prompts_are_no_empty_list() {
     for (era, outcome) in everywhere("prompts/get", json!({ "name": "no_such" })).await {
         assert_eq!(outcome.expect_err(&era)["code"], -32602, "{era}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_03_completions_have_at_most_a_hundred_values() {
+async fn completions_have_at_most_a_hundred_values() {
     let reference = json!({ "type": "ref/resource", "uri": "show:///items/{id}" });
     let params = json!({ "ref": reference, "argument": { "name": "id", "value": "" } });
     for (era, outcome) in everywhere("completion/complete", params).await {
@@ -80,7 +80,7 @@ fn logged<'a>(messages: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_04_the_level_of_a_session_filters_its_logs() {
+async fn the_level_of_a_session_filters_its_logs() {
     let (folder, server) = started().await;
     for (at, level) in LEVELS.iter().enumerate() {
         let mut session = server.legacy("2025-11-25", json!({})).await;
@@ -96,7 +96,7 @@ async fn violation_04_the_level_of_a_session_filters_its_logs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_05_modern_logs_are_sent_to_who_wants_them() {
+async fn modern_logs_are_sent_to_who_wants_them() {
     let (folder, server) = started().await;
     let mut pipe = Pipe::start(&folder, &["run"]);
     for (at, level) in LEVELS.iter().enumerate() {
@@ -116,7 +116,7 @@ async fn violation_05_modern_logs_are_sent_to_who_wants_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_06_names_of_prompts_and_resources_are_checked() {
+async fn names_of_prompts_and_resources_are_checked() {
     let (_folder, server) = started().await;
     for (method, params, name, other) in [
         ("prompts/get", json!({ "name": "conversation" }), "conversation", "essay"),
@@ -141,7 +141,7 @@ async fn violation_06_names_of_prompts_and_resources_are_checked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_07_a_version_header_must_be_a_known_version() {
+async fn a_version_header_must_be_a_known_version() {
     let (_folder, server) = started().await;
     let session = server.legacy("2025-11-25", json!({})).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
@@ -166,7 +166,7 @@ async fn violation_07_a_version_header_must_be_a_known_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_08_a_handshake_settles_on_a_version_there_is() {
+async fn a_handshake_settles_on_a_version_there_is() {
     let (folder, server) = started().await;
     for offered in ["2024-10-07", "2025-11-26", "9999-01-01", "nonsense", "", MODERN] {
         assert_eq!(server.legacy(offered, json!({})).await.revision, "2025-11-25", "{offered}");
@@ -179,7 +179,7 @@ async fn violation_08_a_handshake_settles_on_a_version_there_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_09_sessions_have_a_stream_and_changes_come_on_it() {
+async fn sessions_have_a_stream_and_changes_come_on_it() {
     let (_folder, server) = started().await;
     for revision in LEGACY {
         let mut session = server.legacy(revision, json!({})).await;
@@ -193,7 +193,7 @@ async fn violation_09_sessions_have_a_stream_and_changes_come_on_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_10_what_is_no_json_is_an_error() {
+async fn what_is_no_json_is_an_error() {
     let (_folder, server) = started().await;
     let session = server.legacy("2025-11-25", json!({})).await;
     let kind = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
@@ -211,7 +211,7 @@ async fn violation_10_what_is_no_json_is_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_11_tasks_that_are_unknown_cannot_be_cancelled_or_updated() {
+async fn tasks_that_are_unknown_cannot_be_cancelled_or_updated() {
     let (_folder, server) = started().await;
     let able = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     for (method, params) in [
@@ -230,7 +230,7 @@ async fn violation_11_tasks_that_are_unknown_cannot_be_cancelled_or_updated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_12_every_letter_of_the_state_is_sealed() {
+async fn every_letter_of_the_state_is_sealed() {
     let (_folder, server) = started().await;
     let able = json!({ "elicitation": {} });
     let mut params = json!({ "name": "g_t", "arguments": { "ask": [["a"]], "state": "a state of some length" } });
@@ -250,7 +250,7 @@ async fn violation_12_every_letter_of_the_state_is_sealed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_13_without_a_token_there_is_no_progress() {
+async fn without_a_token_there_is_no_progress() {
     let (folder, server) = started().await;
     let params = json!({ "name": "g_t", "arguments": { "steps": 5, "ms": 40 } });
     let mut exchange = server.open_modern(json!(1), "tools/call", params.clone(), json!({})).await;
@@ -273,7 +273,7 @@ async fn violation_13_without_a_token_there_is_no_progress() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_14_every_foreign_host_is_refused() {
+async fn every_foreign_host_is_refused() {
     let (_folder, server) = started().await;
     let params = modern_params(json!({}), json!({}));
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": params });
@@ -294,7 +294,7 @@ async fn violation_14_every_foreign_host_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn violation_15_a_header_without_its_value_in_the_body_is_a_mismatch() {
+async fn a_header_without_its_value_in_the_body_is_a_mismatch() {
     let (_folder, server) = started().await;
     let headers = [VERSION, ("Mcp-Method", "tools/call"), ("Mcp-Name", "g_t"), ("Mcp-Param-Region", "us")];
     for (arguments, expected) in [

@@ -1,4 +1,4 @@
-//! Traps of the modern revision, one test each: headers that mirror the body, the schemas that ask for them, and schemas
+//! What servers of the modern revision get wrong most easily: headers that mirror the body, the schemas that ask for them, and schemas
 //! that point elsewhere.
 
 use e2e::{Folder, LEGACY, MODERN, Pipe, Server, Value, given, is_error, json, modern_params, names, plugin, text};
@@ -38,7 +38,7 @@ fn mirrored() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_29_what_is_wrong_first_is_told_first() {
+async fn what_is_wrong_first_is_told_first() {
     let mut schema = mirrored();
     schema["required"] = json!(["region", "count"]);
     let (_folder, server) = started(&json!({ "schema": schema.to_string(), "sampling": true })).await;
@@ -61,7 +61,7 @@ async fn trap_29_what_is_wrong_first_is_told_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_33_annotations_that_make_tools_vanish_are_refused_at_load() {
+async fn annotations_that_make_tools_vanish_are_refused_at_load() {
     let property = |annotated: Value| json!({ "type": "object", "properties": { "a": annotated } });
     let header = |name: Value, kind: &str| json!({ "type": kind, "x-mcp-header": name });
     let a = || header(json!("A"), "string");
@@ -129,7 +129,7 @@ async fn trap_33_annotations_that_make_tools_vanish_are_refused_at_load() {
 type Row = (Value, &'static [(&'static str, &'static str)], bool);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_34_mirrored_arguments_are_compared_as_values() {
+async fn mirrored_arguments_are_compared_as_values() {
     let (folder, server) = started(&json!({ "schema": mirrored().to_string() })).await;
     const REGION: &str = "Mcp-Param-Region";
     let rows: &[Row] = &[
@@ -204,7 +204,7 @@ async fn trap_34_mirrored_arguments_are_compared_as_values() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_35_the_name_of_a_resource_is_its_uri_letter_by_letter() {
+async fn the_name_of_a_resource_is_its_uri_letter_by_letter() {
     let (_folder, server) = started(&json!({})).await;
     for (uri, header, same) in [
         ("show:///fixed", "show:///fixed", true),
@@ -227,7 +227,7 @@ async fn trap_35_the_name_of_a_resource_is_its_uri_letter_by_letter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_45_nothing_is_fetched_for_a_schema() {
+async fn nothing_is_fetched_for_a_schema() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}/schema.json", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Traps of the modern revision, one test each: what answers carry, questions and their sealed state, errors and limits.
+//! What servers of the modern revision get wrong most easily: what answers carry, questions and their sealed state, errors and limits.
 
 use e2e::{
     Folder, LEGACY, MODERN, Pipe, Server, Value, given, is_error, json, modern_params, names, pipe::outcome, plugin,
@@ -43,7 +43,7 @@ async fn raw_call(pipe: &mut Pipe, id: &str, params: &str) -> Result<Value, Valu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_25_sealed_state_survives_another_way_of_writing_and_no_other_change() {
+async fn sealed_state_survives_another_way_of_writing_and_no_other_change() {
     let folder = folder("", &json!({}));
     let mut pipe = Pipe::start(&folder, &["run"]);
     let said = r#""ask":[["a"]],"state":"s","n":100,"o":{"p":1,"q":[1,2.5]},"t":"gr\u00fc\u00dfe/""#;
@@ -81,7 +81,7 @@ async fn trap_25_sealed_state_survives_another_way_of_writing_and_no_other_chang
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_26_replicas_with_one_key_finish_each_others_rounds() {
+async fn replicas_with_one_key_finish_each_others_rounds() {
     let (ours, other) = ("0123456789abcdef".repeat(4), "fedcba9876543210".repeat(4));
     let keyed = "[protocol]\nstate_key_env = \"WHARF_STATE_KEY\"";
     let key = |value| [("WHARF_STATE_KEY", value)];
@@ -111,7 +111,7 @@ async fn trap_26_replicas_with_one_key_finish_each_others_rounds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_30_what_may_be_cached_says_for_how_long_and_questions_do_not() {
+async fn what_may_be_cached_says_for_how_long_and_questions_do_not() {
     let (_folder, server) = started("", &json!({})).await;
     let cached = |result: &Value| (result.get("ttlMs").cloned(), result.get("cacheScope").cloned());
     for (method, params) in [
@@ -146,7 +146,7 @@ async fn trap_30_what_may_be_cached_says_for_how_long_and_questions_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_31_only_the_operator_makes_lists_public() {
+async fn only_the_operator_makes_lists_public() {
     let config = "[protocol]\nlist_ttl_ms = 60000\nlist_scope = \"public\"\n[limits]\npage_items = 1";
     let (_folder, server) = started(config, &json!({})).await;
     for (method, list) in [
@@ -174,7 +174,7 @@ async fn trap_31_only_the_operator_makes_lists_public() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_32_lists_are_the_same_for_everyone() {
+async fn lists_are_the_same_for_everyone() {
     let (_folder, server) = started("", &json!({})).await;
     let mut session = server.legacy("2025-11-25", json!({})).await;
     let mut gifted = server.legacy("2025-11-25", json!({ "roots": {}, "sampling": {}, "elicitation": {} })).await;
@@ -201,7 +201,7 @@ async fn trap_32_lists_are_the_same_for_everyone() {
 
 /// The harness refuses event ids in any modern stream; here they are asked for.
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_37_modern_streams_have_no_event_ids() {
+async fn modern_streams_have_no_event_ids() {
     let (_folder, server) = started("", &json!({})).await;
     let call = json!({ "name": "g_t", "arguments": { "steps": 3, "ms": 60 }, "_meta": { "progressToken": 1 } });
     let filter = json!({ "notifications": { "toolsListChanged": true } });
@@ -228,7 +228,7 @@ async fn trap_37_modern_streams_have_no_event_ids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_42_pages_are_asked_for_as_each_era_has_it() {
+async fn pages_are_asked_for_as_each_era_has_it() {
     let folder = folder("", &json!({}));
     let mut pipe = Pipe::start(&folder, &["run"]);
     let call = json!({ "name": "sign_in" });
@@ -253,7 +253,7 @@ async fn trap_42_pages_are_asked_for_as_each_era_has_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_44_structured_content_of_any_kind_is_kept_from_older_clients() {
+async fn structured_content_of_any_kind_is_kept_from_older_clients() {
     for (schema, good, bad) in [
         (json!({ "type": "array", "items": { "type": "integer" } }), json!([1, 2]), json!(["x"])),
         (json!({ "type": "integer" }), json!(7), json!("seven")),
@@ -287,7 +287,7 @@ async fn trap_44_structured_content_of_any_kind_is_kept_from_older_clients() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_46_plugins_cannot_borrow_reserved_codes() {
+async fn plugins_cannot_borrow_reserved_codes() {
     let (folder, server) = started("", &json!({})).await;
     let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.legacy("2025-11-25", json!({})).await;
@@ -317,7 +317,7 @@ fn serde_json_of(text: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trap_50_what_is_too_large_is_refused_and_nothing_else_suffers() {
+async fn what_is_too_large_is_refused_and_nothing_else_suffers() {
     let (_folder, server) = started("", &json!({})).await;
     let list =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern_params(json!({}), json!({})) });
