@@ -21,7 +21,8 @@ fn tests(folder: &Path, all: &mut BTreeSet<String>) {
             tests(&path, all);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).unwrap();
-            let file = path.file_stem().unwrap().to_str().unwrap();
+            let file = path.file_stem().filter(|stem| *stem != "mod").or(folder.file_name());
+            let file = file.unwrap().to_str().unwrap();
             let lines: Vec<&str> = text.lines().map(str::trim).collect();
             for [attribute, function] in lines.array_windows() {
                 let name =
