@@ -176,7 +176,7 @@ async fn the_config_is_followed() {
         |prefix: &str| folder.config(&format!("[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = {prefix:?}\n"));
     config("x_");
     pipe.notification(CHANGED).await;
-    assert_eq!(tools(&mut pipe).await, ["version", "slow"]);
+    assert_eq!(tools(&mut pipe).await, ["x_version", "x_slow"]);
     config("y_");
     pipe.notification(CHANGED).await;
     assert_eq!(tools(&mut pipe).await, ["y_version", "y_slow"]);
@@ -188,7 +188,7 @@ async fn the_config_is_followed() {
     folder.config("[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefx = \"y_\"\n");
     let problem = pipe.wait_for_log("the config is not used").await;
     assert!(problem.contains("prefix"), "it names the nearest key: {problem}");
-    assert_eq!(tools(&mut pipe).await, ["version", "slow"]);
+    assert_eq!(tools(&mut pipe).await, ["x_version", "x_slow"]);
     std::fs::remove_file(folder.join("config/wharf/wharf.toml")).unwrap();
     config("z_");
     pipe.notification(CHANGED).await;
