@@ -9,10 +9,12 @@ use wharf_protocol::{
     params::{self, Params},
 };
 
+use super::outbox::Voice;
+
 /// More than this at once is refused, so that a client that never reads cannot fill memory.
 const MAX_IN_FLIGHT: usize = 1024;
 
-type Requests = Mutex<HashMap<Id, CancellationToken>>;
+type Requests = Mutex<HashMap<Id, (CancellationToken, Voice)>>;
 
 #[derive(Default)]
 pub struct InFlight(Arc<Requests>);
@@ -25,7 +27,8 @@ pub struct Entered {
 }
 
 impl InFlight {
-    pub fn enter(&self, id: &Id) -> Result<Entered, RpcError> {
+    /// `voice`: the request's own, which cancelling takes away.
+    pub fn enter(&self, id: &Id, voice: &Voice) -> Result<Entered, RpcError> {
         let mut requests = self.0.lock();
         if requests.contains_key(id) {
             return Err(RpcError::invalid_request("a request with this id is already under way"));
@@ -36,7 +39,7 @@ impl InFlight {
             )));
         }
         let cancelled = CancellationToken::new();
-        requests.insert(id.clone(), cancelled.clone());
+        requests.insert(id.clone(), (cancelled.clone(), voice.clone()));
         Ok(Entered { requests: Arc::clone(&self.0), id: id.clone(), cancelled })
     }
 
@@ -48,7 +51,8 @@ impl InFlight {
     pub fn cancel(&self, params: Option<&Params>) {
         let id =
             params::read::<params::Cancelled>(params).ok().and_then(|params| Id::from_raw(params.request_id.get()));
-        if let Some(token) = id.and_then(|id| self.0.lock().get(&id).cloned()) {
+        if let Some((token, voice)) = id.and_then(|id| self.0.lock().get(&id).cloned()) {
+            voice.mute();
             token.cancel();
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::base::ledger::{Account, Charge};
@@ -21,6 +22,20 @@ pub struct Outbox {
     bytes: u32,
     /// Pays for what waits.
     account: Account,
+    pub voice: Voice,
+}
+
+/// Whether a request may say something: until it is cancelled. Held while something is said, so that nothing is from then on,
+/// wherever the request still runs.
+#[derive(Clone, Default)]
+pub struct Voice {
+    muted: Arc<Mutex<bool>>,
+}
+
+impl Voice {
+    pub fn mute(&self) {
+        *self.muted.lock() = true;
+    }
 }
 
 /// A message that waits to be read. Its room is free again when it is dropped.
@@ -30,7 +45,7 @@ pub struct Queued {
     _charge: Charge,
 }
 
-/// The other side is gone, or there is no memory for what it does not read.
+/// The other side is gone or wants to hear no more, or there is no memory for what it does not read.
 #[derive(Debug)]
 pub struct Closed;
 
@@ -39,7 +54,17 @@ impl Outbox {
     pub fn new(bytes: u32, account: Account) -> (Self, mpsc::UnboundedReceiver<Queued>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(usize::try_from(bytes).unwrap_or(usize::MAX)));
-        (Self { sender, room, bytes, account }, receiver)
+        (Self { sender, room, bytes, account, voice: Voice::default() }, receiver)
+    }
+
+    /// An end of the same for one request alone.
+    pub fn of_request(&self) -> Self {
+        Self { voice: Voice::default(), ..self.clone() }
+    }
+
+    fn say(&self, message: Queued) -> Result<(), Closed> {
+        let muted = self.voice.muted.lock();
+        if *muted { Err(Closed) } else { self.sender.send(message).map_err(|_| Closed) }
     }
 
     fn room_for(&self, text: &str) -> u32 {
@@ -50,7 +75,7 @@ impl Outbox {
     pub async fn send(&self, text: String) -> Result<(), Closed> {
         let room = Arc::clone(&self.room).acquire_many_owned(self.room_for(&text)).await.map_err(|_| Closed)?;
         let charge = self.account.charge(text.len() + MESSAGE_BYTES).map_err(|_| Closed)?;
-        self.sender.send(Queued { text, _room: room, _charge: charge }).map_err(|_| Closed)
+        self.say(Queued { text, _room: room, _charge: charge })
     }
 
     /// Drops the message if there is no room: for what may be lost, from where nothing may wait.
@@ -58,7 +83,7 @@ impl Outbox {
         let room = Arc::clone(&self.room).try_acquire_many_owned(self.room_for(&text)).ok();
         let charge = self.account.charge(text.len() + MESSAGE_BYTES).ok();
         if let Some((room, charge)) = room.zip(charge) {
-            self.sender.send(Queued { text, _room: room, _charge: charge }).ok();
+            self.say(Queued { text, _room: room, _charge: charge }).ok();
         }
     }
 
@@ -93,6 +118,19 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_muted_request_says_nothing_and_others_do() {
+        let (outbox, mut queue) = Outbox::new(10_000, Account::new(10_000));
+        let (one, other) = (outbox.of_request(), outbox.of_request());
+        one.voice.mute();
+        one.offer("from one".into());
+        assert!(one.send("from one".into()).await.is_err());
+        other.offer("from another".into());
+        outbox.send("from nobody's".into()).await.unwrap();
+        assert_eq!(queue.recv().await.unwrap().text, "from another");
+        assert_eq!(queue.recv().await.unwrap().text, "from nobody's");
+    }
 
     #[tokio::test]
     async fn what_waits_has_a_bound_in_bytes() {

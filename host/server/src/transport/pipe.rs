@@ -186,7 +186,7 @@ impl Pipe {
             Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
         };
         // Known to be under way before the next line is read, which may cancel it.
-        let entered = match self.in_flight.enter(&request.id) {
+        let entered = match self.in_flight.enter(&request.id, &ctx.outbox.voice) {
             Ok(entered) => entered,
             Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
         };
@@ -213,7 +213,7 @@ impl Pipe {
     /// What a request needs, by its era.
     fn start(self: &Arc<Self>, request: &Request, charge: Arc<Charge>) -> Result<Start, RpcError> {
         let (claimed, meta) = admission::claim(request.params.as_ref())?;
-        let outbox = self.outbox.clone();
+        let outbox = self.outbox.of_request();
         if claimed && !self.modern {
             return Err(RpcError::invalid_request("this transport serves only sessions: send `initialize`"));
         }

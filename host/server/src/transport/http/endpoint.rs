@@ -254,7 +254,7 @@ impl Endpoint {
     ) -> Result<Work, Refused> {
         let entered = session
             .in_flight
-            .enter(&request.id)
+            .enter(&request.id, &outbox.voice)
             .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
         let ctx = Context::in_session(session, &self.server, &request.id, meta, outbox, Arc::clone(&from.charge));
         let (account, busy) = (from.peer.account().clone(), from.peer.work());
@@ -312,7 +312,7 @@ impl Endpoint {
                 Ok(Message::Request(request)) => {
                     let Some((meta, permit)) = metas.pop_front().zip(permits.pop()) else { continue };
                     let id = request.id.clone();
-                    match self.begin(&session, request, meta, outbox.clone(), permit, &from) {
+                    match self.begin(&session, request, meta, outbox.of_request(), permit, &from) {
                         Ok(work) => begun.push(self.detached(work)),
                         Err(_) => {
                             let error = RpcError::invalid_request("a request with this id is already under way");
