@@ -107,7 +107,12 @@ impl RpcError {
 
 /// At most 80 characters of a peer's text, for use in a message.
 pub fn clip(text: &str) -> String {
-    let mut short: String = text.chars().take(80).collect();
+    clip_to(text, 80)
+}
+
+/// At most so many characters of a text, and a sign where some are missing.
+pub fn clip_to(text: &str, most_chars: usize) -> String {
+    let mut short: String = text.chars().take(most_chars).collect();
     if short.len() < text.len() {
         short.push('…');
     }

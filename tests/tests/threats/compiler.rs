@@ -47,6 +47,15 @@ fn cold(folder: &Folder) -> [(&'static str, String); 1] {
     [("XDG_CACHE_HOME", folder.join("own-cache").display().to_string())]
 }
 
+/// A client of a wharf that has compiled nothing yet.
+async fn cold_client(folder: &Folder) -> Pipe {
+    let environment = cold(folder);
+    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut pipe = Pipe::start_with(folder, &["run"], &environment);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bombs_beside_good_plugins_delay_no_one() {
     let folder = Folder::new();
@@ -102,6 +111,18 @@ async fn inspect_and_check_say_what_a_bomb_comes_to() {
     assert!(!output.status.success() && e2e::folder::stdout(&output).contains("instances"));
 }
 
+/// A child that compiles, once there is one.
+async fn compiler(pipe: &Pipe) -> i32 {
+    let began = Instant::now();
+    loop {
+        if let [child, ..] = compilers(pipe.pid())[..] {
+            return child;
+        }
+        assert!(began.elapsed() < PATIENCE, "nothing is compiled");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// The children of a process that compile.
 fn compilers(of: u32) -> Vec<i32> {
     let children = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
@@ -122,21 +143,11 @@ async fn a_compiler_that_stands_still_or_is_killed_changes_nothing() {
     let folder = Folder::new();
     config(&folder, &format!("plugin_dir = {:?}\n[limits]\ncompile_timeout_ms = 4000\n", folder.join("plugins")));
     folder.plugin("hello");
-    let environment = cold(&folder);
-    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let mut pipe = Pipe::start_with(&folder, &["run"], &environment);
-    pipe.legacy("2025-11-25", json!({})).await;
+    let mut pipe = cold_client(&folder).await;
     assert_eq!(e2e::text(&pipe.call("hello_greet", json!({ "name": "Ada" })).await), "Hello, Ada!");
     for (signal, told) in [(Signal::STOP, "compile_timeout_ms"), (Signal::KILL, "signal 9")] {
         folder.write("plugins/hello.wasm", [slow(), signal.as_raw().to_string().into_bytes()].concat());
-        let began = Instant::now();
-        let child = loop {
-            match compilers(pipe.pid()).first() {
-                Some(child) => break *child,
-                None => assert!(began.elapsed() < PATIENCE, "nothing is compiled"),
-            }
-            tokio::task::yield_now().await;
-        };
+        let child = compiler(&pipe).await;
         kill_process(Pid::from_raw(child).unwrap(), signal).unwrap();
         let line = pipe.wait_for_log(told).await;
         assert!(line.contains("last good version serves"), "{line}");
@@ -155,18 +166,8 @@ async fn a_killed_wharf_leaves_no_compiler_behind() {
     let folder = Folder::new();
     config(&folder, &format!("plugin_dir = {:?}\n", folder.join("plugins")));
     folder.write("plugins/slow.wasm", slow());
-    let environment = cold(&folder);
-    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let mut pipe = Pipe::start_with(&folder, &["run"], &environment);
-    pipe.legacy("2025-11-25", json!({})).await;
-    let began = Instant::now();
-    let child = loop {
-        match compilers(pipe.pid()).first() {
-            Some(child) => break *child,
-            None => assert!(began.elapsed() < PATIENCE, "nothing is compiled"),
-        }
-        tokio::task::yield_now().await;
-    };
+    let pipe = cold_client(&folder).await;
+    let child = compiler(&pipe).await;
     e2e::pipe::signal(pipe.pid(), Signal::KILL);
     pipe.wait().await;
     let began = Instant::now();

@@ -27,6 +27,18 @@ fn config(folder: &Folder, spinning: usize, reach: bool) {
     folder.config(&text);
 }
 
+/// A client of a plugin that can read a file, and of so many that can be made to spin in their lists; all of it loaded.
+async fn started(hostile: usize) -> (Folder, Pipe) {
+    let folder = Folder::new();
+    folder.write("d/f", "file");
+    std::fs::create_dir_all(folder.join("flag")).unwrap();
+    config(&folder, hostile, true);
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe.request("tools/list", json!({})).await.unwrap();
+    (folder, pipe)
+}
+
 async fn revoked_soon(pipe: &mut Pipe, folder: &Folder, spinning: usize, what: &str) {
     let read = pipe.call("by_read", json!({ "path": "/d/f" })).await;
     assert_eq!(text(&read), "file", "{what}");
@@ -44,13 +56,7 @@ async fn revoked_soon(pipe: &mut Pipe, folder: &Folder, spinning: usize, what: &
 
 #[tokio::test(flavor = "multi_thread")]
 async fn announcements_of_one_plugin_postpone_nothing() {
-    let folder = Folder::new();
-    folder.write("d/f", "file");
-    std::fs::create_dir_all(folder.join("flag")).unwrap();
-    config(&folder, 1, true);
-    let mut pipe = Pipe::start(&folder, &["run"]);
-    pipe.legacy("2025-11-25", json!({})).await;
-    pipe.request("tools/list", json!({})).await.unwrap();
+    let (folder, mut pipe) = started(1).await;
     folder.write("flag/spin", "");
     for _ in 0..3 {
         pipe.call("hostile0_flood_list_changed", json!({ "n": 300 })).await;
@@ -81,13 +87,7 @@ async fn lists_that_never_end_postpone_nothing() {
 /// A plugin that announces as fast as it can is asked no more than it may be, and others are told of their own changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chatty_plugin_keeps_no_one_elses_changes_waiting() {
-    let folder = Folder::new();
-    folder.write("d/f", "file");
-    std::fs::create_dir_all(folder.join("flag")).unwrap();
-    config(&folder, 1, true);
-    let mut pipe = Pipe::start(&folder, &["run"]);
-    pipe.legacy("2025-11-25", json!({})).await;
-    pipe.request("tools/list", json!({})).await.unwrap();
+    let (folder, mut pipe) = started(1).await;
     let flood = pipe
         .begin("tools/call", json!({ "name": "hostile0_flood_list_changed", "arguments": { "n": 10_000_000 } }))
         .await;

@@ -17,7 +17,10 @@ use super::{
     roots::{Ceilings, Now, OpenDirectory, OpenRoot},
 };
 use crate::{
-    base::paths::{FileId, Mounts, folders_leading_to, links},
+    base::{
+        paths::{FileId, Mounts, folders_leading_to, links},
+        text::escaped,
+    },
     config::{self, Access, Config, PluginConfig},
 };
 
@@ -88,7 +91,7 @@ impl Scopes {
                     let known = before.0.iter().find(|known| known.same_place(&root) && known.shown == root.shown);
                     opened.push(known.map_or_else(|| Arc::new(root), Arc::clone));
                 }
-                Err(why) => tracing::warn!("root {} is ignored: {why}", crate::base::text::escaped(&root.uri)),
+                Err(why) => tracing::warn!("root {} is ignored: {why}", escaped(&root.uri)),
             }
         }
         if roots.len() > MAX_ROOTS {

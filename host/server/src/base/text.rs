@@ -35,11 +35,7 @@ const MAX_QUOTED_CHARS: usize = 200;
 
 /// As much of a text as is repeated in a message.
 pub fn clip(text: &str) -> String {
-    let mut short: String = text.chars().take(MAX_QUOTED_CHARS).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
+    wharf_protocol::error::clip_to(text, MAX_QUOTED_CHARS)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     base::{
         ledger::{Account, Charge, tree_bytes},
-        text::clean,
+        text::{clean, escaped},
     },
     config::PluginConfig,
     schema::{self, Schema},
@@ -235,7 +235,7 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> R
         tracing::warn!(
             plugin = config.id,
             "the tool {name} mirrors the nested argument {} in a header, which not all clients do",
-            crate::base::text::escaped(&path)
+            escaped(&path)
         );
     }
     let task = match details.map(|details| details.task) {

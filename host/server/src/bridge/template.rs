@@ -2,6 +2,8 @@
 
 use regex::{Regex, RegexBuilder};
 
+use crate::base::text::clean;
+
 /// What a compiled template takes at the most, and again for matching.
 const SIZE_BYTES: usize = 32 << 10;
 
@@ -61,7 +63,7 @@ fn expression_pattern(expression: &str) -> Result<&'static str, String> {
             character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | ',' | '%' | '*' | ':')
         });
     if !valid || expression.contains('{') {
-        return Err(format!("`{{{}}}` is no expression of RFC 6570", crate::base::text::clean(expression)));
+        return Err(format!("`{{{}}}` is no expression of RFC 6570", clean(expression)));
     }
     Ok(match expression.chars().next() {
         Some('+') => "(.+)",

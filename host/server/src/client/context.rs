@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 use wharf_protocol::{
-    Id, Level, Revision, RpcError,
+    Id, Level, Method, Revision, RpcError,
     capability::ClientCapabilities,
     encode::Encoder,
     meta::RequestMeta,
@@ -120,6 +120,13 @@ impl Context {
             ctx.log_level = None;
         }
         ctx
+    }
+
+    /// The method that a client names, if the request's revision has it.
+    pub fn method(&self, name: &str) -> Result<Method, RpcError> {
+        Method::parse(name)
+            .filter(|method| method.is_in(self.encoder.revision, self.encoder.tasks))
+            .ok_or_else(|| RpcError::method_not_found(name))
     }
 
     /// To whom tasks belong that this request begins, and which it may see.

@@ -16,7 +16,7 @@ use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
 
 use crate::{
     access::scope::Scopes,
-    base::{ledger::Ledger, refusals::Refusals, request_state::Seal},
+    base::{ledger::Ledger, refusals::Refusals, request_state::Seal, text::escaped},
     config::{Config, Startup},
     plugins::published::Published,
     tasks::{Memory, Tasks},
@@ -106,7 +106,7 @@ impl Server {
     pub fn incident(&self, detail: &str) -> RpcError {
         let number = self.incidents.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("{}-{number}", std::process::id());
-        tracing::error!(incident = id, "a defect of wharf: {}", crate::base::text::escaped(detail));
+        tracing::error!(incident = id, "a defect of wharf: {}", escaped(detail));
         RpcError::internal(format!("internal error; the operator finds it in the log as incident {id}"))
     }
 

@@ -35,6 +35,7 @@ use crate::{
         ledger::{Account, Charge, no_room},
         principal::{Owner, Principal},
         random_id,
+        text::escaped,
     },
     plugins::catalog::Generations,
     tasks::Record,
@@ -283,10 +284,7 @@ impl Session {
             let roots = match listed {
                 Ok(listed) => server.scopes.open(&listed.roots, &before),
                 Err(problem) => {
-                    tracing::warn!(
-                        "the client's roots are not known, so there are none: {}",
-                        crate::base::text::escaped(&problem)
-                    );
+                    tracing::warn!("the client's roots are not known, so there are none: {}", escaped(&problem));
                     CallRoots::default()
                 }
             };

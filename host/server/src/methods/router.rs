@@ -21,8 +21,7 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
     if ctx.encoder.revision.era() == Era::Modern {
         ctx.meta.log_level()?;
     }
-    let known = Method::parse(method).filter(|known| known.is_in(ctx.encoder.revision, ctx.encoder.tasks));
-    let result = match known.ok_or_else(|| RpcError::method_not_found(method))? {
+    let result = match ctx.method(method)? {
         Method::ListTools => return list(ctx, List::Tools, params).await,
         Method::ListResources => return list(ctx, List::Resources, params).await,
         Method::ListTemplates => return list(ctx, List::Templates, params).await,

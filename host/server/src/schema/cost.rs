@@ -10,6 +10,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::budget::pay;
+use crate::base::text::clip;
 
 /// Subschemas that apply to one value together, and one inside the other.
 const MAX_IN_PLACE: u64 = 2_000;
@@ -236,7 +237,7 @@ impl<'a> Cost<'a> {
         let (at, anchors) = (&self.at, &self.anchors);
         for part in &mut self.parts {
             let Some(reference) = part.reference else { continue };
-            let shown = crate::base::text::clip(reference);
+            let shown = clip(reference);
             let Some(fragment) = reference.strip_prefix('#') else {
                 return Err(format!("`$ref` to {shown} leads outside the schema; put the definition into `$defs`"));
             };

@@ -4,7 +4,11 @@ use wharf_sandbox::{Call, CallError, Denial, Operation};
 
 use super::failed::Failed;
 use crate::{
-    access::scope::CallRoots, base::text::escaped, bridge, client::context::Context, plugins::catalog::Served,
+    access::scope::CallRoots,
+    base::text::{clean, escaped},
+    bridge,
+    client::context::Context,
+    plugins::catalog::Served,
 };
 
 /// What a run came to.
@@ -55,7 +59,7 @@ pub async fn once<O: Operation>(
         Ok(outcome) => Ok(Ran { outcome, hints }),
         Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
             Some(error) => Failed::Rpc(error),
-            None => Failed::Explained(join(&crate::base::text::clean(&failure.message), &hints)),
+            None => Failed::Explained(join(&clean(&failure.message), &hints)),
         }),
         Err(error) => {
             let detail = match &error {
@@ -70,7 +74,7 @@ pub async fn once<O: Operation>(
                 detail,
                 "a call failed: {error}"
             );
-            let text = format!("The plugin `{id}` did not finish: {}.", crate::base::text::clean(&error.to_string()));
+            let text = format!("The plugin `{id}` did not finish: {}.", clean(&error.to_string()));
             Err(Failed::Explained(join(&text, &hints)))
         }
     }

@@ -404,10 +404,8 @@ impl Endpoint {
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`"));
         }
-        match request.known().filter(|method| method.is_in(ctx.encoder.revision, ctx.encoder.tasks)) {
-            Some(_) => Ok(ctx),
-            None => Err(RpcError::method_not_found(&request.method)),
-        }
+        ctx.method(&request.method)?;
+        Ok(ctx)
     }
 
     pub async fn open_stream(self: &Arc<Self>, headers: &HeaderMap, peer: &Arc<Peer>) -> Result<HttpResponse, Refused> {
