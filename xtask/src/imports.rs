@@ -15,10 +15,10 @@ use syn::{
 /// The rooms of the server, each with those it may see. Nothing else is let through, so a new arrow is a decision.
 const ROOMS: [(&str, &[&str]); 12] = [
     ("base", &[]),
-    ("config", &["base"]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
-    ("access", &["base", "config"]),
+    ("access", &["base"]),
+    ("config", &["base", "access"]),
     ("bridge", &["base", "config", "schema"]),
     ("plugins", &["base", "config", "schema", "access", "bridge"]),
     ("client", &["base", "config", "access", "bridge", "plugins", "tasks"]),

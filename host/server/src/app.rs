@@ -60,7 +60,7 @@ pub fn library(
 ) -> Result<(Library, Published, Arc<Scopes>)> {
     // First, because it makes the cache, which scopes must know as it is.
     let sandbox = sandbox(config, ledger)?;
-    let scopes = Arc::new(Scopes::new(config, config::cache_dir().as_ref(), home_ceiling));
+    let scopes = Arc::new(Scopes::new(config.places(config::cache_dir().as_deref()), home_ceiling));
     let (library, published) =
         Library::new(sandbox, Arc::clone(ledger), Arc::clone(&scopes), Arc::clone(config), progress);
     Ok((library, published, scopes))
@@ -104,7 +104,7 @@ impl App {
                 for key in new.startup.differs(&current.startup) {
                     tracing::warn!("`{key}` changed; it takes effect when wharf starts anew");
                 }
-                scopes.renew(&new, config::cache_dir().as_ref());
+                scopes.renew(new.places(config::cache_dir().as_deref()));
                 tracing::info!("the config was read anew");
                 Some(new)
             }

@@ -11,9 +11,9 @@
 //! plugins      files, loading, lists, the catalog
 //! bridge       what plugins say becomes MCP, what clients say becomes the contract
 //! tasks        calls that go on in the background
-//! access       grants and roots become the scope of a call
-//! schema       JSON Schema within a budget
 //! config       the operator's file
+//! access       each kind of grant; grants and roots become the scope of a call
+//! schema       JSON Schema within a budget
 //! base         text, paths, counted memory
 //! ```
 //!

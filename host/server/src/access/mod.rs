@@ -1,5 +1,8 @@
-//! What a call may touch: the operator's grants and the client's roots, opened, intersected, and handed over as a scope.
+//! What a call may touch: the operator's grants and the client's roots, opened, weighed against each other, and handed over as
+//! a scope.
 
+pub mod capability;
 pub mod grants;
-pub mod roots;
+pub mod open;
+pub mod overlap;
 pub mod scope;

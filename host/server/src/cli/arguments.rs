@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{self, Access, CommandLine};
+use crate::{access::capability::Access, config::CommandLine};
 
 /// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
 ///
@@ -112,7 +112,7 @@ pub struct Call {
 
 fn parse_allow(text: &str) -> Result<Access> {
     match text.split_once('=') {
-        Some(("roots", access)) => config::parse_access(access),
+        Some(("roots", access)) => Access::parse(access),
         _ => bail!("what can be allowed is roots=read or roots=read-write"),
     }
 }

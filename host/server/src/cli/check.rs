@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::load::{load_once, print};
 use crate::{
     base::ledger::Ledger,
-    config::{self, Access, CommandLine, PluginConfig},
+    config::{self, CommandLine, PluginConfig},
     plugins::status::{Status, Subject},
 };
 
@@ -44,11 +44,11 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
                 if served.config.reuse {
                     print("  instances: reused, by calls of the same client that may touch the same")?;
                 }
-                let ungranted = ungranted(&served.config, served.plugin.code().imports());
+                let ungranted = served.config.grants.unused(served.plugin.code().imports());
                 if !ungranted.is_empty() {
                     print(&format!("  could use, not granted: {}", ungranted.join(", ")))?;
                 }
-                for problem in scopes.problems(&served.config) {
+                for problem in scopes.problems(&served.config.grants) {
                     print(&format!("  note: {problem}"))?;
                 }
             }
@@ -61,51 +61,6 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
 }
 
 fn granted(config: &PluginConfig) -> String {
-    let access = |access: Access| match access {
-        Access::Read => "read",
-        Access::ReadWrite => "read-write",
-    };
-    let grants = &config.grants;
-    let mut all = Vec::new();
-    all.extend(grants.roots.map(|roots| format!("roots ({})", access(roots))));
-    all.extend(
-        grants.dirs.iter().map(|dir| format!("{} as {} ({})", dir.host.display(), dir.guest, access(dir.access))),
-    );
-    all.extend(grants.env.iter().map(|name| format!("${name}")));
-    for (granted, name) in [
-        (grants.ask.elicitation, "elicitation"),
-        (grants.ask.sampling, "sampling"),
-        (grants.ask.roots, "asking for roots"),
-    ] {
-        if granted {
-            all.push(name.to_owned());
-        }
-    }
+    let all = config.grants.describe();
     if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
-}
-
-/// What a component's imports would let it use, if it were granted.
-pub fn could_use(imports: &[String]) -> Vec<&'static str> {
-    let mut uses = Vec::new();
-    for (prefix, ability) in [
-        ("wasi:filesystem/", "files"),
-        ("wasi:http/", "HTTP"),
-        ("wasi:sockets/", "sockets"),
-        ("wasi:cli/environment", "environment variables"),
-    ] {
-        if imports.iter().any(|import| import.starts_with(prefix)) {
-            uses.push(ability);
-        }
-    }
-    uses
-}
-
-fn ungranted(config: &PluginConfig, imports: &[String]) -> Vec<&'static str> {
-    let mut uses = could_use(imports);
-    uses.retain(|ability| match *ability {
-        "files" => !config.grants.any_directory(),
-        "environment variables" => config.grants.env.is_empty(),
-        _ => true,
-    });
-    uses
 }

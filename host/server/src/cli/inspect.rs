@@ -4,11 +4,9 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Result;
 
-use super::{
-    check::could_use,
-    load::{load_once, print},
-};
+use super::load::{load_once, print};
 use crate::{
+    access::grants::could_use,
     base::{ledger::Ledger, text::escaped},
     config::{self, CommandLine},
     plugins::status::Status,

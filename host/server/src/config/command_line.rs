@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use super::grants::Access;
+use crate::access::capability::Access;
 
 /// What the command line adds to the file.
 #[derive(Debug, Clone, Default)]

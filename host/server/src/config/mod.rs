@@ -10,7 +10,6 @@ use anyhow::{Context, Result, bail};
 mod bounds;
 mod command_line;
 pub mod defaults;
-mod grants;
 mod guard;
 mod http;
 mod plugin;
@@ -20,7 +19,6 @@ mod resolved;
 mod settings;
 
 pub use command_line::CommandLine;
-pub use grants::{Access, AskGrant, DirGrant, Grants, parse_access};
 pub use guard::{check_trusted_directory, check_trusted_file};
 pub use http::{Http, Token};
 pub use plugin::{Origin, Pattern, PluginConfig, TaskLimits, check_id};

@@ -11,11 +11,10 @@ use wharf_sandbox::Limits;
 use super::{
     bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
     command_line::CommandLine,
-    defaults,
-    grants::{self, Grants},
-    raw,
+    defaults, raw,
     settings::Settings,
 };
+use crate::access::grants::{Grants, roots};
 
 /// Where a plugin comes from; earlier ones win a clash of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,7 +149,7 @@ pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &Comma
         reuse: false,
         limits: limits.call.clone(),
         tasks: limits.tasks(),
-        grants: Grants { roots: command_line.allow_roots, ..Grants::default() },
+        grants: Grants { roots: roots::Grant(command_line.allow_roots), ..Grants::default() },
     })
 }
 
@@ -185,7 +184,7 @@ pub fn resolve(
         reuse,
         limits: limits.call,
         tasks,
-        grants: grants::resolve(raw.grants, absolute).context("grants")?,
+        grants: Grants::parse(raw.grants, absolute).context("grants")?,
     })
 }
 

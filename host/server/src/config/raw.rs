@@ -7,6 +7,8 @@ use serde::{
     de::{MapAccess, Visitor},
 };
 
+use crate::access::grants;
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -82,7 +84,7 @@ pub struct Plugin {
     #[serde(default)]
     pub limits: PluginLimits,
     #[serde(default)]
-    pub grants: Grants,
+    pub grants: grants::Written,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -94,24 +96,6 @@ pub struct PluginLimits {
     pub output_kib: Option<usize>,
     pub task_timeout_ms: Option<u64>,
     pub task_ttl_ms: Option<u64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Grants {
-    pub roots: Option<String>,
-    pub dirs: Vec<Dir>,
-    pub env: Vec<String>,
-    pub ask: Vec<String>,
-    pub http: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Dir {
-    pub host: String,
-    pub guest: Option<String>,
-    pub access: String,
 }
 
 /// A table whose order matters: the first plugin that takes a name keeps it.

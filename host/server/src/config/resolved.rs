@@ -12,13 +12,13 @@ use super::{
     bounds::{duration_ms, kib, mib, within_bounds},
     command_line::CommandLine,
     defaults,
-    grants::Grants,
     http::{self, Http},
     plugin::{self, DefaultLimits, Origin, PluginConfig},
     protocol::{self, Protocol},
     raw,
     settings::Settings,
 };
+use crate::access::{grants::Grants, scope::Places};
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -165,6 +165,23 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
 }
 
 impl Config {
+    /// All that it says of places on disk, with where compiled code is kept.
+    pub fn places(&self, cache: Option<&Path>) -> Places {
+        let binary = std::env::current_exe().ok();
+        let plugins = self.plugins.iter().map(|plugin| &plugin.path);
+        let within_folders = self.plugin_dir.as_deref().into_iter().chain(cache).map(|folder| folder.join("*"));
+        let now = plugins.chain(&self.file).chain(&binary).cloned().chain(within_folders);
+        // What the next start would trust counts as well, whatever was chosen for this one.
+        let later =
+            super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));
+        Places {
+            within: self.roots.within.clone(),
+            fixed: self.roots.fixed.clone(),
+            dirs: self.plugins.iter().flat_map(|plugin| &plugin.grants.dirs.0).cloned().collect(),
+            trusted: now.chain(later).collect(),
+        }
+    }
+
     /// The config of a plugin named on the command line: the defaults, and what was allowed there.
     pub fn on_command_line(&self, path: &Path, command_line: &CommandLine) -> Result<PluginConfig> {
         plugin::on_command_line(path, &self.limits, command_line)

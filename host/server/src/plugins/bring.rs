@@ -103,7 +103,7 @@ impl Bringer {
         let plugin = Plugin::new(code, spec(config));
         // Never closed.
         let turn = self.asking.acquire().await;
-        let scope = self.scopes.for_listing(config);
+        let scope = self.scopes.for_listing(&config.id, &config.grants);
         let call = Call { operation: List, scope, events: Arc::new(NoEvents), timeout: None, client: None };
         let report = {
             let mut asked = std::pin::pin!(plugin.call(call));

@@ -151,7 +151,7 @@ impl Pipe {
             let (pipe, session) = (Arc::clone(self), Arc::clone(&session));
             self.server.tracker.spawn(async move {
                 let catalog = pipe.server.published.catalog().await;
-                let needed = catalog.served().iter().any(|served| served.config.grants.roots.is_some());
+                let needed = catalog.served().iter().any(|served| served.config.grants.roots.is_given());
                 if needed && pipe.server.scopes.accepts_roots() {
                     tokio::select! {
                         _ = session.roots(&pipe.server, &pipe.outbox) => {}

@@ -4,7 +4,7 @@ use wharf_sandbox::{Call, CallError, Denial, Operation};
 
 use super::failed::Failed;
 use crate::{
-    access::scope::CallRoots,
+    access::{grants, scope::CallRoots},
     base::text::{clean, escaped},
     bridge,
     client::context::Context,
@@ -26,7 +26,7 @@ pub async fn once<O: Operation>(
     roots: &CallRoots,
 ) -> Result<Ran<O::Outcome>, Failed> {
     let id = &served.config.id;
-    let scope = ctx.server.scopes.for_call(&served.config, roots);
+    let scope = ctx.server.scopes.for_call(id, &served.config.grants, roots);
     // What runs in the background may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     let client = served.config.reuse.then(|| ctx.owner().key());
@@ -34,7 +34,7 @@ pub async fn once<O: Operation>(
     let lost = async {
         match &ctx.session {
             // The operator's own, which a client without roots has, are not the client's to close.
-            Some(session) if served.config.grants.roots.is_some() && ctx.capabilities.roots => {
+            Some(session) if served.config.grants.roots.is_given() && ctx.capabilities.roots => {
                 session.lost(&ctx.server, &ctx.outbox, roots).await
             }
             _ => std::future::pending().await,
@@ -86,22 +86,8 @@ fn join(text: &str, hints: &str) -> String {
 
 /// Tells the operator what was refused, and gives the sentence for the client.
 fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
-    let id = &served.config.id;
     for denial in denials {
-        match denial {
-            Denial::Http(host) => {
-                ctx.server.hint(
-                    id,
-                    format!("it was refused a connection to {}; no plugin has network access yet", escaped(host)),
-                );
-            }
-            Denial::NoDirectory => {
-                ctx.server.hint(
-                    id,
-                    "it looked for files and no directory is open to it; `roots` or `dirs` give it one".into(),
-                );
-            }
-        }
+        ctx.server.hint(&served.config.id, grants::hint(denial, escaped));
     }
     if denials.is_empty() { String::new() } else { "The operator of this server can allow this.".into() }
 }

@@ -12,7 +12,7 @@ use super::{
     once::{Ran, once},
 };
 use crate::{
-    access::scope::CallRoots,
+    access::{grants::ask, scope::CallRoots},
     base::request_state::{Binding, Carried},
     bridge,
     client::{context::Context, session::PERSON},
@@ -127,14 +127,8 @@ impl Request<'_> {
         let mut questions = Vec::with_capacity(round.questions.len());
         let mut needs = wit::Abilities::empty();
         for (key, question) in &round.questions {
-            let (allowed, ability) = match question {
-                wit::Question::Form(_) | wit::Question::Page(_) => (granted.elicitation, "elicitation"),
-                wit::Question::Sample(_) => (granted.sampling, "sampling"),
-                wit::Question::Roots => (granted.roots, "roots"),
-            };
-            if !allowed {
-                ctx.server
-                    .hint(id, format!("it wanted to ask the client ({ability}); `ask = [\"{ability}\"]` allows it"));
+            if let Err(ability) = granted.allows(question) {
+                ctx.server.hint(id, ask::Grant::hint(ability));
                 return Err(Failed::Explained(format!(
                     "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
                      allowed."
@@ -230,7 +224,7 @@ impl Request<'_> {
     /// The roots of this call, asked for if need be.
     async fn roots(&self, ctx: &Context, offered: &Object, carried: &mut Carried) -> Result<CallRoots, Failed> {
         let scopes = &ctx.server.scopes;
-        if self.served.config.grants.roots.is_none() {
+        if self.served.config.grants.roots.0.is_none() {
             return Ok(CallRoots::default());
         }
         if !ctx.capabilities.roots {

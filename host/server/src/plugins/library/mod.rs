@@ -486,7 +486,7 @@ impl Library {
 
     /// Stops what works in clients' roots, since the operator has changed where those may lie.
     fn revoke_roots(&mut self) {
-        for served in self.served.values_mut().filter(|served| served.config.grants.roots.is_some()) {
+        for served in self.served.values_mut().filter(|served| served.config.grants.roots.is_given()) {
             served.revoked.cancel();
             served.revoked = CancellationToken::new();
         }

@@ -7,8 +7,30 @@
 
 use std::{collections::HashSet, path::PathBuf};
 
-use super::roots::OpenDirectory;
-use crate::{base::paths::FileId, config::Access};
+use super::{
+    capability::Access,
+    open::{Now, OpenDirectory},
+};
+use crate::base::paths::FileId;
+
+/// Directories that a call is to have, before rights are weighed against each other.
+#[derive(Default)]
+pub struct Wanted {
+    pub open: Vec<(OpenDirectory, Access)>,
+    /// Where read-only directories are found by now that are not where they were.
+    pub moved: Vec<PathBuf>,
+    pub missing: Vec<PathBuf>,
+}
+
+impl Wanted {
+    pub fn add(&mut self, now: Now, access: Access) {
+        match now {
+            Now::There(directory) => self.open.push((directory, access)),
+            Now::Elsewhere(path) if access == Access::Read => self.moved.push(path),
+            Now::Elsewhere(_) | Now::Gone => {}
+        }
+    }
+}
 
 /// A directory of a scope, with the right it has in the end.
 #[derive(Debug, Clone)]

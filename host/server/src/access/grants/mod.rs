@@ -1,0 +1,103 @@
+//! `[plugins.<id>.grants]`: what the operator lets a plugin do. Without it, nothing.
+//!
+//! Each kind of grant is one file here, and [`Capability`] is what it has to answer. This file puts them together and takes
+//! them apart again, always all of them, so that the compiler names every place that a new kind has to be added to.
+
+use anyhow::{Result, ensure};
+use serde::Deserialize;
+use wharf_sandbox::Denial;
+
+use super::capability::{Absolute, Capability};
+
+pub mod ask;
+pub mod dirs;
+pub mod env;
+pub mod roots;
+
+/// The grants as the file has them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Written {
+    pub roots: Option<String>,
+    pub dirs: Vec<dirs::Written>,
+    pub env: Vec<String>,
+    pub ask: Vec<String>,
+    pub http: Vec<String>,
+}
+
+/// Everything that a plugin is granted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Grants {
+    pub roots: roots::Grant,
+    pub dirs: dirs::Grant,
+    pub env: env::Grant,
+    pub ask: ask::Grant,
+}
+
+impl Grants {
+    pub fn parse(written: Written, absolute: Absolute<'_>) -> Result<Self> {
+        let Written { roots, dirs, env, ask, http } = written;
+        ensure!(http.is_empty(), "`http`: plugins cannot be given network access yet; leave it empty");
+        Ok(Self {
+            roots: Capability::parse(roots, absolute)?,
+            dirs: Capability::parse(dirs, absolute)?,
+            env: Capability::parse(env, absolute)?,
+            ask: Capability::parse(ask, absolute)?,
+        })
+    }
+
+    /// Whether something that was granted before no longer is.
+    pub fn take_away_from(&self, before: &Self) -> bool {
+        let Self { roots, dirs, env, ask } = before;
+        roots.exceeds(&self.roots) || dirs.exceeds(&self.dirs) || env.exceeds(&self.env) || ask.exceeds(&self.ask)
+    }
+
+    /// All that is granted, a few words for each thing.
+    pub fn describe(&self) -> Vec<String> {
+        let Self { roots, dirs, env, ask } = self;
+        [roots.describe(), dirs.describe(), env.describe(), ask.describe()].concat()
+    }
+
+    /// Whether any file could ever be within reach.
+    pub fn any_directory(&self) -> bool {
+        self.roots.is_given() || !self.dirs.0.is_empty()
+    }
+
+    /// What a component with these imports could use, and is not granted.
+    pub fn unused(&self, imports: &[String]) -> Vec<&'static str> {
+        let Self { roots: _, dirs: _, env, ask: _ } = self;
+        let mut uses = could_use(imports);
+        uses.retain(|ability| match *ability {
+            dirs::FILES => !self.any_directory(),
+            env::VARIABLES => env.0.is_empty(),
+            _ => true,
+        });
+        uses
+    }
+}
+
+/// What a component with these imports could use, if it were granted.
+pub fn could_use(imports: &[String]) -> Vec<&'static str> {
+    // Nothing can grant these yet.
+    const NEVER: &[(&str, &str)] = &[("wasi:http/", "HTTP"), ("wasi:sockets/", "sockets")];
+    let known = [roots::Grant::IMPORTS, dirs::Grant::IMPORTS, env::Grant::IMPORTS, ask::Grant::IMPORTS, NEVER];
+    let mut uses: Vec<&str> = known
+        .iter()
+        .flat_map(|known| known.iter())
+        .filter(|(prefix, _)| imports.iter().any(|import| import.starts_with(prefix)))
+        .map(|(_, ability)| *ability)
+        .collect();
+    uses.dedup();
+    uses
+}
+
+/// What the operator is told of something that the sandbox refused, and how to allow it. `clear` makes a guest's text fit to
+/// be printed.
+pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> String {
+    match denial {
+        Denial::Http(host) => {
+            format!("it was refused a connection to {}; no plugin has network access yet", clear(host))
+        }
+        Denial::NoDirectory => dirs::HINT.into(),
+    }
+}

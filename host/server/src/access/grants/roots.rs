@@ -1,0 +1,45 @@
+//! `roots = "read"` or `"read-write"`: the folders that the client has opened.
+
+use anyhow::Result;
+
+use crate::access::{
+    capability::{Absolute, Access, Capability},
+    open::OpenRoot,
+    overlap::Wanted,
+};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Grant(pub Option<Access>);
+
+impl Grant {
+    pub fn is_given(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Adds the directories of a call with these roots.
+    pub fn apply<'a>(self, roots: impl Iterator<Item = &'a OpenRoot>, wanted: &mut Wanted) {
+        let Some(access) = self.0 else { return };
+        for root in roots {
+            wanted.add(root.now(), access);
+        }
+    }
+}
+
+impl Capability for Grant {
+    type Written = Option<String>;
+
+    fn parse(written: Option<String>, _: Absolute<'_>) -> Result<Self> {
+        written.as_deref().map(Access::parse).transpose().map(Self)
+    }
+
+    fn exceeds(&self, other: &Self) -> bool {
+        self.0 > other.0
+    }
+
+    fn describe(&self) -> Vec<String> {
+        self.0.iter().map(|access| format!("roots ({})", access.as_str())).collect()
+    }
+
+    // Those of directories.
+    const IMPORTS: &'static [(&'static str, &'static str)] = &[];
+}
