@@ -13,19 +13,20 @@ use syn::{
 };
 
 /// The rooms of the server, each with those it may see. Nothing else is let through, so a new arrow is a decision.
-const ROOMS: [(&str, &[&str]); 12] = [
+const ROOMS: [(&str, &[&str]); 13] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
     ("access", &["base"]),
     ("config", &["base", "access"]),
+    ("observe", &["base"]),
     ("bridge", &["base", "config", "schema"]),
-    ("plugins", &["base", "config", "schema", "access", "bridge"]),
-    ("client", &["base", "config", "access", "bridge", "plugins", "tasks"]),
-    ("methods", &["base", "access", "bridge", "plugins", "tasks", "client"]),
-    ("transport", &["base", "config", "bridge", "client", "methods"]),
-    ("app", &["base", "config", "access", "plugins", "client", "transport"]),
-    ("cli", &["base", "config", "access", "bridge", "plugins", "client", "methods", "transport", "app"]),
+    ("plugins", &["base", "config", "schema", "access", "bridge", "observe"]),
+    ("client", &["base", "config", "access", "bridge", "plugins", "tasks", "observe"]),
+    ("methods", &["base", "access", "bridge", "plugins", "tasks", "client", "observe"]),
+    ("transport", &["base", "config", "access", "bridge", "client", "methods"]),
+    ("app", &["base", "config", "access", "observe", "plugins", "client", "methods", "transport"]),
+    ("cli", &["base", "config", "access", "plugins", "app"]),
 ];
 
 /// What is wrong with the imports of the host's crates.

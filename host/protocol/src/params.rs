@@ -115,27 +115,43 @@ pub struct List {
     pub cursor: Option<String>,
 }
 
-/// What a modern retry carries besides the original parameters. `inputResponses` must be an object if it is there at all.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// What a modern retry carries besides the original parameters.
+#[derive(Debug, Clone, Default)]
 pub struct Retry {
-    #[serde(default, deserialize_with = "object_if_present")]
+    /// The client's answers, by key.
     pub input_responses: Option<Object>,
-    #[serde(default, deserialize_with = "string_if_present")]
+    /// What the server gave it to carry.
     pub request_state: Option<String>,
 }
 
-/// Its `arguments` are taken as they were written: see [`Params::get`].
-#[derive(Debug, Deserialize)]
-pub struct CallTool {
-    pub name: String,
+/// Parameters that may be those of a retry.
+macro_rules! retried {
+    ($params:ty) => {
+        impl $params {
+            /// Takes out what makes it a retry.
+            pub fn take_retry(&mut self) -> Retry {
+                Retry { input_responses: self.input_responses.take(), request_state: self.request_state.take() }
+            }
+        }
+    };
 }
 
-/// What a call of 2025-11-25 says of the task it wants to be; other revisions ignore it.
-#[derive(Debug, Default, Deserialize)]
-pub struct TaskWanted {
+retried!(CallTool);
+retried!(ReadResource);
+retried!(GetPrompt);
+
+/// Of `tools/call`. Its `arguments` are taken as they were written: see [`Params::get`].
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallTool {
+    pub name: String,
+    /// What a call of 2025-11-25 says of the task it wants to be; other revisions ignore it.
     #[serde(default, deserialize_with = "object_or_null")]
     pub task: Option<TaskTerms>,
+    #[serde(default, deserialize_with = "object_if_present")]
+    input_responses: Option<Object>,
+    #[serde(default, deserialize_with = "string_if_present")]
+    request_state: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -158,15 +174,25 @@ pub struct UpdateTask {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ReadResource {
     pub uri: String,
+    #[serde(default, deserialize_with = "object_if_present")]
+    input_responses: Option<Object>,
+    #[serde(default, deserialize_with = "string_if_present")]
+    request_state: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct GetPrompt {
     pub name: String,
     #[serde(default)]
     pub arguments: Option<BTreeMap<String, String>>,
+    #[serde(default, deserialize_with = "object_if_present")]
+    input_responses: Option<Object>,
+    #[serde(default, deserialize_with = "string_if_present")]
+    request_state: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

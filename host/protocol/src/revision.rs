@@ -56,6 +56,8 @@ impl Revision {
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
     /// What `initialize` answers to an offer it does not know.
     pub const NEWEST_LEGACY: Revision = Self::V2025_11_25;
+    /// The newest of all.
+    pub const NEWEST: Revision = Self::V2026_07_28;
     /// What modern requests may claim.
     pub const MODERN: [Revision; 1] = [Self::V2026_07_28];
 

@@ -31,6 +31,8 @@ pub struct Report<T> {
     /// The last of what the guest printed, unescaped.
     pub printed: String,
     pub took: Duration,
+    /// What the outcome takes of the limit on output, about, in bytes. None: there is none, or it asks.
+    pub bytes: Option<usize>,
 }
 
 /// What a plugin is to do, for whom, and within what.
@@ -64,7 +66,8 @@ impl Plugin {
             Err(_) => Err(CallError::Timeout(timeout)),
         };
         let result = result.map_err(|error| explain(error, &traces, limits));
-        Report { result, denials: traces.denials(), printed: traces.printed(), took: started.elapsed() }
+        let bytes = result.as_ref().ok().and_then(O::bytes);
+        Report { bytes, result, denials: traces.denials(), printed: traces.printed(), took: started.elapsed() }
     }
 
     /// A place to run in. A plugin's first call may have one that is kept for such.
@@ -125,7 +128,9 @@ impl Plugin {
         // After anything but its own answer it is not used again.
         let limit = self.0.spec.limits.output_bytes;
         let result = match result {
-            Ok(outcome) if O::bytes(&outcome) > limit => return Err(CallError::Output(limit)),
+            Ok(outcome) if O::bytes(&outcome).is_some_and(|bytes| bytes > limit) => {
+                return Err(CallError::Output(limit));
+            }
             Ok(_) | Err(CallError::Failed(_)) => result,
             Err(_) => return result,
         };

@@ -15,7 +15,10 @@ use std::{
     os::fd::AsFd,
     path::PathBuf,
     process::{ExitCode, Stdio},
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -35,7 +38,7 @@ use wasmtime::Engine;
 
 use crate::{
     engine,
-    load_error::{LoadError, MAX_COMPONENT_BYTES, check_header, one_line},
+    load_error::{EngineError, LoadError, MAX_COMPONENT_BYTES, check_header, one_line},
     look::look,
 };
 
@@ -63,27 +66,39 @@ const LOOK: Duration = Duration::from_millis(100);
 const SLOW: Duration = Duration::from_secs(3);
 const SLOW_FOR_A_MIB: Duration = Duration::from_secs(4);
 
+/// Whether this program's `main` has called [`compile_if_asked`]: else a child would be all of this program once more.
+static PREPARED: AtomicBool = AtomicBool::new(false);
+
+/// Which program compiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// This one; its `main` begins with [`compile_if_asked`].
+    This,
+    /// Another whose `main` does.
+    At(PathBuf),
+}
+
+impl Program {
+    /// None: this program cannot.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::At(path) => Some(path.clone()),
+            Self::This if !PREPARED.load(Ordering::Relaxed) => None,
+            // This very process's, even if its file was replaced since.
+            Self::This if cfg!(target_os = "linux") => Some("/proc/self/exe".into()),
+            Self::This => std::env::current_exe().ok(),
+        }
+    }
+}
+
 /// How components are compiled.
 #[derive(Debug, Clone)]
 pub struct CompilerConfig {
-    /// The program to start: on Linux this very process's, even if its file was replaced since.
-    pub program: PathBuf,
+    pub program: Program,
     /// Address space of all that are compiled at once.
     pub memory_bytes: usize,
     /// How long one may take.
     pub timeout: Duration,
-}
-
-impl CompilerConfig {
-    /// This program, with the default limits.
-    pub fn this_program() -> Self {
-        let program = if cfg!(target_os = "linux") {
-            PathBuf::from("/proc/self/exe")
-        } else {
-            std::env::current_exe().unwrap_or_default()
-        };
-        Self { program, memory_bytes: 4 << 30, timeout: Duration::from_secs(120) }
-    }
 }
 
 /// What a child has made.
@@ -116,6 +131,7 @@ impl Artifact {
 
 /// Starts children, as many at once as there is memory for.
 pub(crate) struct Compilers {
+    program: PathBuf,
     config: CompilerConfig,
     images: bool,
     turns: Mutex<HashMap<[u8; 32], Weak<tokio::sync::Mutex<()>>>>,
@@ -125,9 +141,17 @@ pub(crate) struct Compilers {
 
 impl Compilers {
     /// `images`: whether the server's engines take images of initial memories; code is made for one or the other.
-    pub(crate) fn new(config: CompilerConfig, images: bool) -> Self {
+    pub(crate) fn new(config: CompilerConfig, images: bool) -> Result<Self, EngineError> {
+        let program = config.program.path().ok_or(EngineError::Unprepared)?;
         let total_mib = (config.memory_bytes >> 20).max(FLOOR_MIB);
-        Self { config, images, turns: Mutex::default(), mib: Arc::new(Semaphore::new(total_mib)), total_mib }
+        Ok(Self {
+            program,
+            config,
+            images,
+            turns: Mutex::default(),
+            mib: Arc::new(Semaphore::new(total_mib)),
+            total_mib,
+        })
     }
 
     /// What is held while a component is compiled, by its digest.
@@ -153,7 +177,7 @@ impl Compilers {
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let limits = Limits { mib: mib as u64, seconds: seconds.saturating_mul(cores) };
         let failed = |error: std::io::Error| LoadError::Compiler(format!("it cannot be started: {error}"));
-        let mut child = Command::new(&self.config.program)
+        let mut child = Command::new(&self.program)
             .args([FLAG, &limits.mib.to_string(), &limits.seconds.to_string(), &u8::from(self.images).to_string()])
             .env_clear()
             // What allocators do in the background needs address space that the limit counts.
@@ -269,11 +293,12 @@ struct Limits {
 
 /// Compiles a component and ends, if this process was started for that: to be called before anything else.
 pub fn compile_if_asked() -> Option<ExitCode> {
-    let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() != Some(FLAG) {
+    PREPARED.store(true, Ordering::Relaxed);
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_none_or(|first| first != FLAG) {
         return None;
     }
-    let mut number = || arguments.next()?.parse::<u64>().ok();
+    let mut number = || arguments.next()?.to_str()?.parse::<u64>().ok();
     let (Some(mib), Some(seconds), Some(images)) = (number(), number(), number()) else {
         return Some(ExitCode::from(2));
     };

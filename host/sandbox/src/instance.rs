@@ -143,8 +143,8 @@ pub(crate) mod sealed {
             linked: &Linked,
         ) -> impl Future<Output = Result<Self::Outcome, CallError>> + Send;
 
-        /// What an outcome takes of the plugin's limit on output, about.
-        fn bytes(outcome: &Self::Outcome) -> usize;
+        /// What an outcome takes of the plugin's limit on output, about. None: it asks, and questions have limits of their own.
+        fn bytes(outcome: &Self::Outcome) -> Option<usize>;
     }
 }
 
@@ -158,8 +158,8 @@ impl sealed::Perform for List {
     }
 
     /// Lists were limited on their way in.
-    fn bytes(_: &Listing) -> usize {
-        0
+    fn bytes(_: &Listing) -> Option<usize> {
+        Some(0)
     }
 }
 
@@ -172,7 +172,7 @@ impl sealed::Perform for CallTool {
         called.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
     }
 
-    fn bytes(outcome: &Self::Outcome) -> usize {
+    fn bytes(outcome: &Self::Outcome) -> Option<usize> {
         outcome.bytes(ToolAnswer::bytes)
     }
 }
@@ -186,7 +186,7 @@ impl sealed::Perform for ReadResource {
         read.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
     }
 
-    fn bytes(outcome: &Self::Outcome) -> usize {
+    fn bytes(outcome: &Self::Outcome) -> Option<usize> {
         outcome.bytes(ReadAnswer::bytes)
     }
 }
@@ -200,7 +200,7 @@ impl sealed::Perform for GetPrompt {
         got.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
     }
 
-    fn bytes(outcome: &Self::Outcome) -> usize {
+    fn bytes(outcome: &Self::Outcome) -> Option<usize> {
         outcome.bytes(PromptAnswer::bytes)
     }
 }
@@ -215,7 +215,7 @@ impl sealed::Perform for Complete {
         completed.map_err(trap)?.map_err(CallError::Failed)
     }
 
-    fn bytes(outcome: &Completion) -> usize {
-        outcome.values.iter().map(String::len).sum()
+    fn bytes(outcome: &Completion) -> Option<usize> {
+        Some(outcome.values.iter().map(String::len).sum())
     }
 }

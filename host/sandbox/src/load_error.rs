@@ -1,7 +1,19 @@
-//! Why a file is no plugin.
+//! Why a file is no plugin, and why there is no sandbox.
 
 /// The largest component accepted.
 pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
+
+/// Why there is no sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("the WebAssembly engine does not start: {0}")]
+    Engine(String),
+    /// Components are compiled by this program started again, so its `main` has to expect that.
+    #[error(
+        "`main` does not begin with `compile_if_asked`, and plugins are compiled by this program, started again for that"
+    )]
+    Unprepared,
+}
 
 /// Why bytes are no plugin. The text says what its author or operator can do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -61,11 +61,10 @@ pub enum Outcome<T> {
 }
 
 impl<T> Outcome<T> {
-    /// Questions have limits of their own.
-    pub(crate) fn bytes(&self, of_done: impl FnOnce(&T) -> usize) -> usize {
+    pub(crate) fn bytes(&self, of_done: impl FnOnce(&T) -> usize) -> Option<usize> {
         match self {
-            Self::Done(done) => of_done(done),
-            Self::Ask(_) => 0,
+            Self::Done(done) => Some(of_done(done)),
+            Self::Ask(_) => None,
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     handles::Handles,
     instance::Instance,
     ledger::Account,
+    load_error::EngineError,
     runtime::GuestRuntime,
     warm::{Bounds, Warm},
 };
@@ -40,10 +41,6 @@ pub struct SandboxConfig {
     pub host_memory: Account,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("the WebAssembly engine does not start: {0}")]
-pub struct EngineError(String);
-
 /// Everything plugins share.
 pub struct Sandbox {
     /// None where the address space has no room for a pool.
@@ -65,7 +62,7 @@ pub struct Sandbox {
 
 impl Sandbox {
     pub fn new(config: SandboxConfig) -> Result<Arc<Self>, EngineError> {
-        let failed = |error: wasmtime::Error| EngineError(format!("{error:#}"));
+        let failed = |error: wasmtime::Error| EngineError::Engine(format!("{error:#}"));
         let slots = config.total_concurrency.max(1);
         // Images of initial memories are files in memory, for which a limit on file sizes counts too.
         let images = getrlimit(Resource::Fsize).current.is_none();
@@ -93,7 +90,7 @@ impl Sandbox {
         std::thread::Builder::new()
             .name("wharf-epoch".into())
             .spawn(move || tick(&engines))
-            .map_err(|error| EngineError(error.to_string()))?;
+            .map_err(|error| EngineError::Engine(error.to_string()))?;
         let cache = config.cache_dir.and_then(|directory| match Cache::open(&directory) {
             Ok(cache) => Some(cache),
             Err(error) => {
@@ -101,7 +98,7 @@ impl Sandbox {
                 None
             }
         });
-        let runtime = GuestRuntime::new().map_err(|error| EngineError(error.to_string()))?;
+        let runtime = GuestRuntime::new().map_err(|error| EngineError::Engine(error.to_string()))?;
         let warm = Arc::new(Warm::new(Bounds { count: slots, bytes: config.total_memory_bytes / 4, idle: IDLE }));
         runtime.every(IDLE / 10, &warm, Warm::retire);
         Ok(Arc::new(Self {
@@ -115,7 +112,7 @@ impl Sandbox {
             host_memory: config.host_memory,
             handles: Handles::new(),
             runtime,
-            compilers: Compilers::new(config.compiler, images),
+            compilers: Compilers::new(config.compiler, images)?,
         }))
     }
 

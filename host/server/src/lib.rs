@@ -1,15 +1,44 @@
-//! wharf: an MCP server whose tools, resources and prompts are sandboxed WebAssembly components.
+//! An MCP server whose tools, resources and prompts are sandboxed WebAssembly components: as a program, and as a part of
+//! another.
+//!
+//! ```no_run
+//! use wharf::{Access, Plugin, Wharf};
+//!
+//! async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+//!     let wharf = Wharf::builder().plugin(Plugin::file("files.wasm").roots(Access::Read)).build().await?;
+//!     let result = wharf.call("files_list_allowed_directories", serde_json::json!({})).await?;
+//!     println!("{:?}", result.content);
+//!     let app = axum::Router::new().merge(wharf.router("/mcp"));
+//!     let listener = tokio::net::TcpListener::bind("127.0.0.1:7300").await?;
+//!     Ok(axum::serve(listener, app).await?)
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     // Plugins are compiled by this program, started again for that.
+//!     if let Some(compiled) = wharf::compile_if_asked() {
+//!         return compiled;
+//!     }
+//!     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+//!     match runtime.map(|runtime| runtime.block_on(serve())) {
+//!         Ok(Ok(())) => std::process::ExitCode::SUCCESS,
+//!         _ => std::process::ExitCode::FAILURE,
+//!     }
+//! }
+//! ```
+//!
+//! [`Wharf`] is where to begin. What follows is for who works on wharf itself.
 //!
 //! The rooms, each of which sees only those below it (`cargo xtask tidy` checks that):
 //!
 //! ```text
 //! cli          commands of the binary
-//! app          puts everything together and runs it
+//! app          puts everything together and runs it: `Wharf`
 //! transport    bytes to messages and back: pipes, HTTP
 //! methods      what each method of the protocol does; calls into plugins
 //! client       sessions, the context of a request, notifications
 //! plugins      files, loading, lists, the catalog
 //! bridge       what plugins say becomes MCP, what clients say becomes the contract
+//! observe      the record of each run
 //! tasks        calls that go on in the background
 //! config       the operator's file
 //! access       each kind of grant; grants and roots become the scope of a call
@@ -32,15 +61,51 @@
 
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
 pub mod access;
+#[doc(hidden)]
 pub mod app;
+#[doc(hidden)]
 pub mod base;
+#[doc(hidden)]
 pub mod bridge;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;
+#[doc(hidden)]
 pub mod client;
+#[doc(hidden)]
 pub mod config;
+#[doc(hidden)]
 pub mod methods;
+#[doc(hidden)]
+pub mod observe;
+#[doc(hidden)]
 pub mod plugins;
+#[doc(hidden)]
 pub mod schema;
+#[doc(hidden)]
 pub mod tasks;
+#[doc(hidden)]
 pub mod transport;
+
+pub use wharf_protocol::{
+    Method,
+    model::{Content, ToolResult},
+};
+pub use wharf_sandbox::{Denial, compile_if_asked};
+
+pub use crate::{
+    access::{
+        approval::{Approver, Ask},
+        capability::Access,
+    },
+    app::{Builder, Error, Session, Wharf},
+    base::principal::Principal,
+    config::Plugin,
+    observe::record::{Action, CallRecord, Ended, Granted, Observer},
+    plugins::{
+        snapshot::{Entry, PluginStatus, Serving},
+        status::{Problem, Stage, Status, Subject},
+    },
+};

@@ -19,7 +19,7 @@ use wharf_protocol::{
     model::ServerInfo,
 };
 use wharf_sandbox::{
-    Call, CallTool, CompilerConfig, Listing, NoEvents, Operation, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope,
+    Call, CallTool, Listing, NoEvents, Operation, Plugin, PluginSpec, Sandbox, Scope,
     ledger::Account,
     model::{Abilities, Context},
 };
@@ -57,14 +57,7 @@ impl Echo {
     fn new() -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/echo.wasm");
         let component = std::fs::File::open(path).expect("`cargo xtask guests` builds the plugin");
-        let sandbox = Sandbox::new(SandboxConfig {
-            total_concurrency: 64,
-            total_memory_bytes: 2 << 30,
-            cache_dir: None,
-            compiler: CompilerConfig::this_program(),
-            host_memory: Account::new(1 << 30),
-        });
-        let sandbox = sandbox.expect("a sandbox");
+        let sandbox = Sandbox::new(bench::sandbox_config()).expect("a sandbox");
         let limits = self::config("").limits.call;
         let spec = PluginSpec { id: "echo".into(), limits, config: "{}".into() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -163,9 +156,9 @@ fn scope(bencher: Bencher, directories: usize) {
         .collect();
     let text = format!("[plugins.a]\npath = 'a.wasm'\n[plugins.a.grants]\ndirs = [{}]\n", dirs.join(", "));
     let config = config(&text);
-    let scopes = Scopes::new(&config, None, false);
+    let scopes = Scopes::new(config.places(None), false);
     let plugin = Arc::clone(&config.plugins[0]);
-    bencher.bench(|| scopes.for_call(black_box(&plugin), &CallRoots::default()));
+    bencher.bench(|| scopes.for_call(&plugin.id, black_box(&plugin.grants), &CallRoots::default()));
 }
 
 /// A fresh instance that says what it offers: what isolation costs, and almost nothing else.

@@ -1,7 +1,10 @@
 //! What the servers that wharf is measured against have in common.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use axum::{Router, serve::ListenerExt};
+use wharf_sandbox::{CompilerConfig, Program, SandboxConfig, ledger::Account};
 
 /// Serves on a free port of loopback, without waiting for small answers to become large ones, and says where.
 #[expect(clippy::print_stdout, reason = "the address is what the program is asked for")]
@@ -14,4 +17,15 @@ pub async fn serve(app: Router) -> Result<()> {
     });
     axum::serve(listener, app).await?;
     Ok(())
+}
+
+/// A sandbox that is never the bottleneck. The program that makes it compiles its plugins.
+pub fn sandbox_config() -> SandboxConfig {
+    SandboxConfig {
+        total_concurrency: 64,
+        total_memory_bytes: 2 << 30,
+        cache_dir: None,
+        compiler: CompilerConfig { program: Program::This, memory_bytes: 4 << 30, timeout: Duration::from_secs(120) },
+        host_memory: Account::new(1 << 30),
+    }
 }

@@ -16,10 +16,7 @@ use wasmtime::{
     component::{Component, Linker, ResourceTable, Val},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use wharf_sandbox::{
-    Call, Code, CompilerConfig, Limits, List, NoEvents, Plugin, PluginSpec, Sandbox, SandboxConfig, Scope,
-    ledger::Account,
-};
+use wharf_sandbox::{Call, Code, Limits, List, NoEvents, Plugin, PluginSpec, Sandbox, Scope};
 
 use crate::{
     Effort,
@@ -122,13 +119,7 @@ fn load(sandbox: &Arc<Sandbox>, component: &Path) -> Result<Code> {
 
 /// The same by way of wharf's sandbox: with limits, scope, capture and admission.
 fn sandboxed(component: &Path) -> Result<Once> {
-    let sandbox = Sandbox::new(SandboxConfig {
-        total_concurrency: 64,
-        total_memory_bytes: 2 << 30,
-        cache_dir: None,
-        compiler: CompilerConfig::this_program(),
-        host_memory: Account::new(1 << 30),
-    })?;
+    let sandbox = Sandbox::new(bench::sandbox_config())?;
     let code = load(&sandbox, component)?;
     let limits =
         Limits { concurrency: 16, memory_bytes: 64 << 20, timeout: Duration::from_secs(30), output_bytes: 4 << 20 };

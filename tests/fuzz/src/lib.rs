@@ -10,7 +10,7 @@ use std::{path::Path, sync::LazyLock};
 
 use serde_json::Value;
 use wharf::{
-    access::roots::Ceilings,
+    access::open::Ceilings,
     base::{
         ledger::Account,
         principal::Principal,

@@ -147,7 +147,6 @@ proptest! {
             let params = request.params.as_ref();
             let _ = RequestMeta::read(params).map(|meta| meta.modern_claim().is_ok());
             let _ = params::read::<params::CallTool>(params);
-            let _ = params::read::<params::Retry>(params);
             let _ = params::read::<params::Complete>(params);
             let _ = params::read::<params::Listen>(params);
             let _ = params::read::<params::UpdateTask>(params);

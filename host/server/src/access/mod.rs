@@ -1,6 +1,7 @@
 //! What a call may touch: the operator's grants and the client's roots, opened, weighed against each other, and handed over as
 //! a scope.
 
+pub mod approval;
 pub mod capability;
 pub mod grants;
 pub mod open;

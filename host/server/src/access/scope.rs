@@ -94,6 +94,15 @@ impl Scopes {
         CallRoots(self.state().fixed.clone())
     }
 
+    /// Opens folders that are given, not asked for.
+    pub fn open_given(&self, folders: &[PathBuf]) -> anyhow::Result<CallRoots> {
+        let open = |folder: &PathBuf| {
+            let path = std::path::absolute(folder)?;
+            OpenRoot::by_operator(&path).map(Arc::new).map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))
+        };
+        folders.iter().map(open).collect::<anyhow::Result<_>>().map(CallRoots)
+    }
+
     /// Opens what a client calls its roots; what cannot be opened is dropped with a warning. Roots that were open before
     /// keep their handles.
     pub fn open(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {

@@ -7,6 +7,8 @@ use std::{fmt, sync::Arc};
 pub enum Principal {
     /// Who started this process.
     Process,
+    /// Whoever the program that wharf is a part of calls so.
+    Named(Arc<str>),
     /// Whoever has the token with this digest.
     Token(Arc<str>),
     /// Anybody who can connect.
@@ -18,6 +20,7 @@ impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process => f.write_str("process"),
+            Self::Named(name) => write!(f, "named {name}"),
             Self::Token(digest) => write!(f, "token {digest}"),
             Self::Anonymous => f.write_str("anonymous"),
         }

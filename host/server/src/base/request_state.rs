@@ -38,6 +38,8 @@ pub struct Carried {
     /// The client's roots, if they were asked for.
     pub roots: Option<Vec<String>>,
     pub rounds: u32,
+    /// Whether somebody who had to has said yes to the call.
+    pub approved: bool,
     /// Within one request: whether the plugin has asked already.
     #[serde(skip)]
     pub replayed: bool,

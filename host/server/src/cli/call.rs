@@ -1,24 +1,26 @@
 //! `wharf call`: one tool, called as a client would call it, with the grants that a client's call would have.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::{Result, bail};
-use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
-use wharf_protocol::{Frame, Message, Method, Object, meta::RequestMeta};
+use serde_json::Value;
+use wharf_protocol::{
+    Object,
+    model::{Content, ToolResult},
+};
 
 use super::{
     arguments::Call,
-    load::{load_once, print},
+    load::{load, print},
 };
 use crate::{
-    base::{ledger::Ledger, principal::Principal, text::escaped},
-    bridge::OfferedTool,
-    client::{context::Context, outbox::Outbox, server::Server},
+    app::{Error, Wharf},
+    base::{paths::FileId, text::escaped},
     config,
-    methods::response::Answer,
-    plugins::status::Status,
-    transport::admission,
+    plugins::{
+        snapshot::{Entry, PluginStatus},
+        status::Status,
+    },
 };
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
@@ -26,71 +28,48 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let command_line = command.granted.command_line(&[]);
     let mut config = config::load(file.as_deref(), &command_line)?;
     // If the config knows this very file, its grants and limits are the ones that count.
-    let configured = config.plugins.iter().find(|plugin| same_file(&plugin.path, &command.plugin)).cloned();
+    let known = |path: Option<&Path>| path.is_some_and(|path| same_file(path, &command.plugin));
+    let configured = config.plugins.iter().find(|plugin| known(plugin.source.path())).cloned();
     config.plugins = vec![match configured {
         Some(configured) => configured,
         None => Arc::new(config.on_command_line(&command.plugin, &command_line)?),
     }];
     config.plugin_dir = None;
-    let config = Arc::new(config);
-    let ledger = Ledger::new(config.startup.total_host_memory_bytes);
-    let (published, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
-    for (id, status) in published.status() {
+    let wharf = load(config).await?;
+    let plugins = wharf.plugins();
+    for PluginStatus { subject, status, .. } in &plugins {
         if let Status::Failed { problem, .. } = status {
-            bail!("the plugin {id} does not load ({}): {}", problem.stage, problem.text);
+            bail!("the plugin {subject} does not load ({}): {}", problem.stage, problem.text);
         }
     }
-    let catalog = published.catalog.borrow().clone();
-    let tools: Vec<&Arc<OfferedTool>> = catalog.served().iter().flat_map(|served| &served.offer.tools).collect();
-    let Some(tool) = tools.iter().find(|tool| tool.own_name == command.tool || tool.published.name == command.tool)
-    else {
+    let tools: Vec<&Entry> = plugins.iter().filter_map(|one| one.serving.as_ref()).flat_map(|one| &one.tools).collect();
+    let Some(tool) = tools.iter().find(|tool| tool.own_name == command.tool || tool.name == command.tool) else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.own_name.as_str()).collect();
         bail!("the plugin has no tool `{}`; it has: {}", command.tool, names.join(", "));
     };
     let arguments = arguments(tool, &command.arguments)?;
-    let params = json!({
-        "name": tool.published.name,
-        "arguments": arguments,
-        "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-        },
-    });
-    let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
-    let Ok(Frame::One(Message::Request(request))) = Frame::parse(line.as_bytes()) else {
-        bail!("the arguments do not make a request");
-    };
-    let params = request.params.as_ref();
-    let server = Server::new(&config, ledger, published.clone(), scopes, CancellationToken::new())?;
-    // Nobody reads what is said during the call; what there is no room for is dropped.
-    let account = server.ledger.client("command line").account.clone();
-    let charge = Arc::new(account.open());
-    let (outbox, _messages) = Outbox::new(1, account.clone());
-    let meta = RequestMeta::read(params).map_err(|error| anyhow::anyhow!("{error}"))?;
-    let ctx = Context::of_claim(&server, &request.id, meta, &Principal::Process, outbox, charge)
-        .map_err(|error| anyhow::anyhow!("{error}"))?;
-    match admission::answer(&ctx, Method::CallTool.as_str(), params).await {
-        Ok(Answer::Own(result)) => show(&serde_json::from_str(&result)?),
-        Ok(Answer::Kept(result)) => show(&serde_json::from_str(&result)?),
-        Err(error) => {
-            print(&format!("error: {}", escaped(&error.message)))?;
+    match wharf.call(&tool.name, arguments).await {
+        Ok(result) => show(&wharf, result),
+        Err(Error::Call(problem)) => {
+            print(&format!("error: {}", escaped(&problem)))?;
             Ok(ExitCode::FAILURE)
         }
+        Err(error) => Err(error.into()),
     }
 }
 
-fn same_file(one: &std::path::Path, other: &std::path::Path) -> bool {
-    crate::base::paths::FileId::at(one).is_some_and(|id| crate::base::paths::FileId::at(other) == Some(id))
+fn same_file(one: &Path, other: &Path) -> bool {
+    FileId::at(one).is_some_and(|id| FileId::at(other) == Some(id))
 }
 
 /// One JSON object, or pairs whose values are read as the tool's schema has them.
-fn arguments(tool: &OfferedTool, given: &[String]) -> Result<Value> {
+fn arguments(tool: &Entry, given: &[String]) -> Result<Value> {
     if let [only] = given
         && only.trim_start().starts_with('{')
     {
         return serde_json::from_str(only).map_err(|error| anyhow::anyhow!("the arguments are not JSON: {error}"));
     }
-    let schema: Value = serde_json::from_str(tool.input.text.get())?;
+    let schema: Value = serde_json::from_str(tool.schema.as_deref().unwrap_or("{}"))?;
     let mut object = Object::new();
     for pair in given {
         let Some((key, value)) = pair.split_once('=') else {
@@ -106,19 +85,16 @@ fn arguments(tool: &OfferedTool, given: &[String]) -> Result<Value> {
     Ok(Value::Object(object))
 }
 
-fn show(result: &Value) -> Result<ExitCode> {
-    if let Some(requests) = result.get("inputRequests") {
-        bail!(
-            "the tool wants to ask its client, which the command line cannot answer: {}",
-            escaped(&requests.to_string())
-        );
-    }
-    for block in result.get("content").and_then(Value::as_array).into_iter().flatten() {
-        match block.get("text").and_then(Value::as_str) {
-            Some(text) => print(&text.lines().map(escaped).collect::<Vec<_>>().join("\n"))?,
-            None => print(&escaped(&block.to_string()))?,
+fn show(wharf: &Wharf, result: ToolResult) -> Result<ExitCode> {
+    let nothing_else = result.content.is_empty();
+    for content in result.content {
+        match content {
+            Content::Text(text) => print(&text.lines().map(escaped).collect::<Vec<_>>().join("\n"))?,
+            other => print(&escaped(&wharf.block(other).to_string()))?,
         }
     }
-    let failed = result.get("isError") == Some(&Value::Bool(true));
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    if let Some(structured) = result.structured.filter(|_| nothing_else) {
+        print(&escaped(&structured.to_string()))?;
+    }
+    Ok(if result.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -1,14 +1,13 @@
 //! `wharf check`: loads everything once and says what a running wharf would say, all at once.
 
-use std::{path::Path, process::ExitCode, sync::Arc};
+use std::{path::Path, process::ExitCode};
 
 use anyhow::{Result, bail};
 
-use super::load::{load_once, print};
+use super::load::{load, print};
 use crate::{
-    base::ledger::Ledger,
-    config::{self, CommandLine, PluginConfig},
-    plugins::status::{Status, Subject},
+    config::{self, CommandLine},
+    plugins::status::Status,
 };
 
 pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
@@ -16,51 +15,47 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
         bail!("there is no config to check: name one with -c, or write {default}");
     };
-    let config = Arc::new(config::load(Some(&file), &CommandLine::default())?);
+    let config = config::load(Some(&file), &CommandLine::default())?;
     print(&format!("config {}", file.display()))?;
-    let ledger = Ledger::new(config.startup.total_host_memory_bytes);
-    let (published, scopes, _library) = load_once(Arc::clone(&config), &ledger).await?;
-    let catalog = published.catalog.borrow().clone();
-    let mut failed = 0;
-    for (subject, status) in published.status() {
-        match status {
-            Status::Failed { problem, .. } => {
-                failed += 1;
-                print(&format!("\n{subject}: FAILED ({}): {}", problem.stage, problem.text))?;
-            }
-            Status::Serving => {
-                let served = catalog.served().iter().find(|served| subject == Subject::plugin(&served.config.id));
-                let Some(served) = served else { continue };
-                let offer = &served.offer;
-                print(&format!(
-                    "\n{subject}: ok, {} tools, {} resources, {} templates, {} prompts",
-                    offer.tools.len(),
-                    offer.resources.len(),
-                    offer.templates.len(),
-                    offer.prompts.len()
-                ))?;
-                print(&format!("  sha256 {}", served.plugin.code().digest_hex()))?;
-                print(&format!("  granted: {}", granted(&served.config)))?;
-                if served.config.reuse {
-                    print("  instances: reused, by calls of the same client that may touch the same")?;
-                }
-                let ungranted = served.config.grants.unused(served.plugin.code().imports());
-                if !ungranted.is_empty() {
-                    print(&format!("  could use, not granted: {}", ungranted.join(", ")))?;
-                }
-                for problem in scopes.problems(&served.config.grants) {
-                    print(&format!("  note: {problem}"))?;
-                }
-            }
+    let plugins = load(config).await?.plugins();
+    let mut failed = false;
+    for plugin in &plugins {
+        let subject = &plugin.subject;
+        if let Status::Failed { problem, .. } = &plugin.status {
+            failed = true;
+            print(&format!("\n{subject}: FAILED ({}): {}", problem.stage, problem.text))?;
+            continue;
+        }
+        let Some(serving) = &plugin.serving else { continue };
+        print(&format!(
+            "\n{subject}: ok, {} tools, {} resources, {} templates, {} prompts",
+            serving.tools.len(),
+            serving.resources.len(),
+            serving.templates.len(),
+            serving.prompts.len()
+        ))?;
+        print(&format!("  sha256 {}", serving.sha256))?;
+        print(&format!("  granted: {}", all_or_nothing(&serving.granted)))?;
+        if serving.reused {
+            print("  instances: reused, by calls of the same client that may touch the same")?;
+        }
+        if !serving.not_granted.is_empty() {
+            print(&format!("  could use, not granted: {}", serving.not_granted.join(", ")))?;
+        }
+        for note in &serving.notes {
+            print(&format!("  note: {note}"))?;
         }
     }
-    if published.status().is_empty() {
+    if plugins.is_empty() {
         print("no plugins")?;
     }
-    Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn granted(config: &PluginConfig) -> String {
-    let all = config.grants.describe();
-    if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+/// A list for people.
+pub fn all_or_nothing<T: AsRef<str>>(all: &[T]) -> String {
+    if all.is_empty() {
+        return "nothing".to_owned();
+    }
+    all.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ")
 }

@@ -1,18 +1,12 @@
 //! What commands share that do not serve: they load once, and print.
 
-use std::{
-    io::{IsTerminal, Write},
-    sync::Arc,
-};
+use std::io::{IsTerminal, Write};
 
 use anyhow::{Context, Result};
 
 use crate::{
-    access::scope::Scopes,
-    app,
-    base::ledger::Ledger,
-    config,
-    plugins::{library::Library, published::Published},
+    app::{Builder, Wharf},
+    config::Config,
 };
 
 /// The only place that writes to stdout outside the stdio transport.
@@ -21,14 +15,13 @@ pub fn print(text: &str) -> Result<()> {
     writeln!(out, "{text}").context("stdout is closed")
 }
 
-/// A library that has loaded once.
-pub async fn load_once(config: Arc<config::Config>, ledger: &Arc<Ledger>) -> Result<(Published, Arc<Scopes>, Library)> {
-    let (mut library, published, scopes) = app::library(&config, ledger, true, |text| {
+/// A wharf that has loaded all there is in a config.
+pub async fn load(config: Config) -> Result<Wharf> {
+    let builder: Builder = Wharf::builder().resolved(config).roots_in_home().progress(|text| {
         // Only for somebody who watches.
         if std::io::stderr().is_terminal() {
             writeln!(std::io::stderr(), "{text}").ok();
         }
-    })?;
-    library.load().await;
-    Ok((published, scopes, library))
+    });
+    Ok(builder.build().await?)
 }

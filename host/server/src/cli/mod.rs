@@ -1,19 +1,10 @@
 //! The commands of the binary.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{io::Write, process::ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
-
-use crate::{
-    app::{App, Transports},
-    config::{self, CommandLine},
-};
 
 mod arguments;
 mod call;
@@ -21,6 +12,7 @@ mod check;
 mod inspect;
 mod load;
 mod log;
+mod serve;
 
 pub use self::arguments::Arguments;
 use self::arguments::Command;
@@ -62,40 +54,12 @@ async fn execute(command: Command) -> Result<ExitCode> {
     let _signal = signal(SignalKind::from_raw(SIGXFSZ));
     raise_file_limit();
     match command {
-        Command::Run(run) => {
-            let file = config::find(run.config.config.as_deref())?;
-            refuse_nothing(file.as_deref(), &run.plugins)?;
-            let app = App::start(file, run.granted.command_line(&run.plugins), true, progress)?;
-            app.serve(Transports { stdio: true, http: false, with_parent: true }).await?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Command::Serve(serve) => {
-            let file = config::find(serve.run.config.config.as_deref())?;
-            refuse_nothing(file.as_deref(), &serve.run.plugins)?;
-            let command_line =
-                CommandLine { listen: serve.listen, ..serve.run.granted.command_line(&serve.run.plugins) };
-            let app = App::start(file, command_line, false, progress)?;
-            app.serve(Transports { stdio: serve.stdio, http: true, with_parent: false }).await?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Run(run) => serve::run(&run).await.map(|()| ExitCode::SUCCESS),
+        Command::Serve(serve) => serve::serve(&serve).await.map(|()| ExitCode::SUCCESS),
         Command::Check(file) => check::run(file.config.as_deref()).await,
         Command::Inspect { plugin } => inspect::run(&plugin).await,
         Command::Call(command) => call::run(command).await,
     }
-}
-
-/// Serving nothing is a mistake more often than a wish.
-fn refuse_nothing(file: Option<&Path>, plugins: &[PathBuf]) -> Result<()> {
-    if file.is_none() && plugins.is_empty() {
-        let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
-        bail!("nothing to serve: name a plugin (wharf run hello.wasm), or write a config to {default}");
-    }
-    Ok(())
-}
-
-/// Says what takes long. On stderr, which belongs to nobody else.
-fn progress(text: &str) {
-    tracing::info!("{text}");
 }
 
 fn complain(error: &anyhow::Error) {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use wharf_protocol::{
     Id, Level, Method, Revision, RpcError,
     capability::ClientCapabilities,
@@ -19,6 +21,7 @@ use wharf_sandbox::{
 
 use super::{outbox::Outbox, server::Server, session::Session};
 use crate::{
+    access::scope::CallRoots,
     base::{
         ledger::Charge,
         principal::{Owner, Principal},
@@ -46,6 +49,12 @@ pub struct Context {
     /// What is paid for the request, for as long as anything works for it.
     pub charge: Arc<Charge>,
     pub session: Option<Arc<Session>>,
+    /// Folders that are open to whoever asks, whatever it says of its own.
+    pub roots: Option<CallRoots>,
+    /// Cancelled when nobody is left to hear more: the connection is over, or wharf stops.
+    pub stop: CancellationToken,
+    /// Headers that mirror parts of the request, where it came with such.
+    pub headers: Option<Arc<HeaderMap>>,
     /// What runs in the background, the task it runs as.
     pub task: Option<Arc<Running>>,
     /// The largest progress told so far: a plugin that asked begins again, its request does not.
@@ -76,6 +85,9 @@ impl Context {
             outbox,
             charge,
             session: Some(Arc::clone(session)),
+            roots: None,
+            stop: server.stop.clone(),
+            headers: None,
             task: None,
             progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
         }
@@ -107,9 +119,34 @@ impl Context {
             outbox,
             charge,
             session: None,
+            roots: None,
+            stop: server.stop.clone(),
+            headers: None,
             task: None,
             progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
         })
+    }
+
+    /// Of a call that no client makes: in the newest revision, with no abilities.
+    pub fn direct(server: &Arc<Server>, principal: Principal, outbox: Outbox, charge: Arc<Charge>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            encoder: Arc::clone(server.encoder(Revision::NEWEST)),
+            id: Id::number(1),
+            meta: Arc::default(),
+            capabilities: Arc::new(ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() }),
+            client_info: None,
+            principal,
+            log_level: None,
+            outbox,
+            charge,
+            session: None,
+            roots: None,
+            stop: server.stop.clone(),
+            headers: None,
+            task: None,
+            progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
+        }
     }
 
     /// Of a call that goes on by itself. The extension has neither progress nor messages for those.

@@ -15,9 +15,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
 
 use crate::{
-    access::scope::Scopes,
+    access::{approval::Approver, scope::Scopes},
     base::{ledger::Ledger, refusals::Refusals, request_state::Seal, text::escaped},
     config::{Config, Startup},
+    observe::record::Observers,
     plugins::published::Published,
     tasks::{Memory, Tasks},
 };
@@ -30,6 +31,16 @@ const UPDATES_KEPT: usize = 256;
 
 /// Different things that a plugin was refused, of which the operator is told.
 const HINTS_PER_PLUGIN: usize = 64;
+
+/// What a server is made of, beside what the operator's file says.
+pub struct Shared {
+    pub ledger: Arc<Ledger>,
+    pub published: Published,
+    pub scopes: Arc<Scopes>,
+    pub approver: Option<Arc<dyn Approver>>,
+    pub observers: Observers,
+    pub stop: CancellationToken,
+}
 
 pub struct Server {
     pub startup: Arc<Startup>,
@@ -51,18 +62,17 @@ pub struct Server {
     incidents: AtomicU64,
     /// By plugin, what the operator was told.
     hinted: Mutex<HashMap<String, HashSet<String>>>,
+    /// Who has to say yes to every call.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// Who is told of every run.
+    pub observers: Observers,
     /// What was refused before anybody was known to ask.
     pub refusals: Refusals,
 }
 
 impl Server {
-    pub fn new(
-        config: &Config,
-        ledger: Arc<Ledger>,
-        published: Published,
-        scopes: Arc<Scopes>,
-        stop: CancellationToken,
-    ) -> anyhow::Result<Arc<Self>> {
+    pub fn new(config: &Config, shared: Shared) -> anyhow::Result<Arc<Self>> {
+        let Shared { ledger, published, scopes, approver, observers, stop } = shared;
         let info =
             ServerInfo { name: "wharf".into(), title: Some("wharf".into()), version: env!("CARGO_PKG_VERSION").into() };
         let startup = Arc::clone(&config.startup);
@@ -74,6 +84,8 @@ impl Server {
             ledger,
             published,
             scopes,
+            approver,
+            observers,
             seal,
             updates: broadcast::channel(UPDATES_KEPT).0,
             stop,

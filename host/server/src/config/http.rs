@@ -5,6 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 
 use super::{
     bounds::{duration_ms, within_bounds},
@@ -30,18 +31,25 @@ pub struct Http {
 
 /// A bearer token, which no log shows.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct Token {
+    digest: [u8; 32],
+    principal: Principal,
+}
 
 impl Token {
-    /// Whom the token stands for: the same wherever it is used, and no way back to the token.
-    pub fn principal(&self) -> Principal {
-        Principal::Token(URL_SAFE_NO_PAD.encode(Sha256::digest(&self.0)).into())
+    fn new(secret: &str) -> Self {
+        let digest = Sha256::digest(secret).into();
+        Self { digest, principal: Principal::Token(URL_SAFE_NO_PAD.encode(digest).into()) }
     }
 
-    /// Compares without telling by its time how much was right.
+    /// Whom the token stands for: the same wherever it is used, and no way back to the token.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// Compares without telling by its time how much was right, or how long it is.
     pub fn matches(&self, other: &str) -> bool {
-        let difference = self.0.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
-        self.0.len() == other.len() && difference == 0
+        Sha256::digest(other).as_slice().ct_eq(&self.digest).into()
     }
 }
 
@@ -66,7 +74,7 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
         Some(name) => {
             let token = std::env::var(&name).unwrap_or_default();
             ensure!(!token.is_empty(), "`token_env`: the environment variable {name} is not set");
-            Some(Token(token))
+            Some(Token::new(&token))
         }
     };
     for origin in &raw.allowed_origins {
@@ -99,7 +107,7 @@ mod tests {
 
     #[test]
     fn tokens_match_only_themselves() {
-        let token = Token("secret".into());
+        let token = Token::new("secret");
         for (other, matches) in [("secret", true), ("secreT", false), ("secre", false), ("secrets", false), ("", false)]
         {
             assert_eq!(token.matches(other), matches, "{other}");

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 mod bounds;
 mod command_line;
 pub mod defaults;
+mod given;
 mod guard;
 mod http;
 mod plugin;
@@ -17,14 +18,17 @@ mod protocol;
 mod raw;
 mod resolved;
 mod settings;
+mod source;
 
 pub use command_line::CommandLine;
+pub use given::Plugin;
 pub use guard::{check_trusted_directory, check_trusted_file};
 pub use http::{Http, Token};
 pub use plugin::{Origin, Pattern, PluginConfig, TaskLimits, check_id};
 pub use protocol::{Protocol, StateKey};
 pub use resolved::{Config, Roots, Startup};
 pub use settings::Settings;
+pub use source::{Source, State};
 
 /// Where the file is if nobody says: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.
 pub fn default_path() -> Option<PathBuf> {

@@ -13,6 +13,7 @@ use super::{
     command_line::CommandLine,
     defaults, raw,
     settings::Settings,
+    source::Source,
 };
 use crate::access::grants::{Grants, roots};
 
@@ -27,7 +28,7 @@ pub enum Origin {
 pub struct PluginConfig {
     pub id: String,
     pub origin: Origin,
-    pub path: PathBuf,
+    pub source: Source,
     pub sha256: Option<[u8; 32]>,
     pub prefix: String,
     pub tools: Option<Vec<Pattern>>,
@@ -141,7 +142,7 @@ pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &Comma
         prefix: format!("{id}_"),
         id,
         origin: Origin::Configured,
-        path: std::path::absolute(path)?,
+        source: Source::File(std::path::absolute(path)?),
         sha256: None,
         tools: None,
         prompts: None,
@@ -156,6 +157,7 @@ pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &Comma
 pub fn resolve(
     id: &str,
     raw: raw::Plugin,
+    source: Source,
     limits: &DefaultLimits,
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<PluginConfig> {
@@ -175,7 +177,7 @@ pub fn resolve(
     Ok(PluginConfig {
         id: id.to_owned(),
         origin: Origin::Configured,
-        path: absolute(&raw.path)?,
+        source,
         sha256,
         prefix,
         tools: raw.tools.map(patterns),

@@ -70,7 +70,7 @@ pub struct Limits {
     pub task_ttl_ms: Option<u64>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plugin {
     pub path: String,
@@ -87,7 +87,7 @@ pub struct Plugin {
     pub grants: grants::Written,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginLimits {
     pub concurrency: Option<usize>,

@@ -17,11 +17,14 @@ use super::{
     protocol::{self, Protocol},
     raw,
     settings::Settings,
+    source::Source,
 };
 use crate::access::{grants::Grants, scope::Places};
 
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// Counts the configs that have been in use, this one included.
+    pub number: u64,
     pub file: Option<PathBuf>,
     pub startup: Arc<Startup>,
     pub plugin_dir: Option<PathBuf>,
@@ -108,8 +111,9 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let limits = DefaultLimits::resolve(&raw.limits, protocol.tasks).context("[limits]")?;
     let mut plugins = Vec::new();
     for (id, plugin) in raw.plugins.0 {
-        let resolved = plugin::resolve(&id, plugin, &limits, &absolute).with_context(|| format!("[plugins.{id}]"))?;
-        plugins.push(Arc::new(resolved));
+        let resolved = absolute(&plugin.path)
+            .and_then(|path| plugin::resolve(&id, plugin, Source::File(path), &limits, &absolute));
+        plugins.push(Arc::new(resolved.with_context(|| format!("[plugins.{id}]"))?));
     }
     for path in &command_line.plugins {
         plugins.push(Arc::new(plugin::on_command_line(path, &limits, command_line)?));
@@ -151,6 +155,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
     };
     Ok(Config {
+        number: 0,
         file: file.map(Path::to_path_buf),
         startup: Arc::new(startup),
         plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
@@ -168,9 +173,10 @@ impl Config {
     /// All that it says of places on disk, with where compiled code is kept.
     pub fn places(&self, cache: Option<&Path>) -> Places {
         let binary = std::env::current_exe().ok();
-        let plugins = self.plugins.iter().map(|plugin| &plugin.path);
+        let plugins = self.plugins.iter().filter_map(|plugin| plugin.source.path());
         let within_folders = self.plugin_dir.as_deref().into_iter().chain(cache).map(|folder| folder.join("*"));
-        let now = plugins.chain(&self.file).chain(&binary).cloned().chain(within_folders);
+        let own = [&self.file, &binary].into_iter().flatten().map(PathBuf::as_path);
+        let now = plugins.chain(own).map(Path::to_path_buf).chain(within_folders);
         // What the next start would trust counts as well, whatever was chosen for this one.
         let later =
             super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));
@@ -192,7 +198,7 @@ impl Config {
         PluginConfig {
             id: id.to_owned(),
             origin: Origin::DroppedIn,
-            path,
+            source: Source::File(path),
             sha256: None,
             prefix: format!("{id}_"),
             tools: None,
@@ -220,7 +226,7 @@ mod tests {
             resolved("plugin_dir='p'\n[plugins.a]\npath='../a.wasm'\n[plugins.a.limits]\nmemory_mib=8").unwrap();
         assert_eq!(config.plugin_dir.unwrap(), Path::new("/etc/wharf/p"));
         let plugin = &config.plugins[0];
-        assert_eq!(plugin.path, Path::new("/etc/wharf/../a.wasm"));
+        assert_eq!(plugin.source, Source::File("/etc/wharf/../a.wasm".into()));
         assert_eq!(plugin.prefix, "a_");
         assert_eq!(plugin.limits.memory_bytes, 8 << 20);
         assert_eq!(plugin.limits.timeout, Duration::from_secs(30));

@@ -3,15 +3,13 @@
 
 use wharf_protocol::{
     Level, Method, RpcError,
-    params::{self, Complete, CompleteContext, Params, Reference},
+    params::{self, Params},
     revision::Era,
 };
-use wharf_sandbox::model::Target;
 
 use super::{call, listen, response::Answer, tasks};
 use crate::{
-    access::scope::CallRoots,
-    bridge::{self, check_uri},
+    bridge::check_uri,
     client::{context::Context, server::INSTRUCTIONS},
     plugins::catalog::List,
 };
@@ -27,9 +25,9 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
         Method::ListTemplates => return list(ctx, List::Templates, params).await,
         Method::ListPrompts => return list(ctx, List::Prompts, params).await,
         Method::CallTool => call::tool(ctx, params).await,
-        Method::ReadResource => call::resource(ctx, params::read(params)?, params::read(params)?).await,
-        Method::GetPrompt => call::prompt(ctx, params::read(params)?, params::read(params)?).await,
-        Method::Complete => complete(ctx, params::read(params)?).await,
+        Method::ReadResource => call::resource(ctx, params::read(params)?).await,
+        Method::GetPrompt => call::prompt(ctx, params::read(params)?).await,
+        Method::Complete => call::complete(ctx, params::read(params)?).await,
         Method::Ping => Ok(ctx.encoder.empty()),
         Method::SetLevel => set_level(ctx, params::read(params)?),
         Method::Subscribe => subscribe(ctx, params::read(params)?).await,
@@ -51,43 +49,6 @@ async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Answ
     let params: params::List = params::read(params)?;
     let catalog = ctx.server.published.catalog().await;
     catalog.page(list, params.cursor.as_deref(), &ctx.encoder).map(Answer::Kept)
-}
-
-async fn complete(ctx: &Context, params: Complete) -> Result<String, RpcError> {
-    let catalog = ctx.server.published.catalog().await;
-    let (served, target) = match &params.reference {
-        Reference::Prompt { name } => {
-            let found = catalog.prompt(name).map(|(served, prompt)| (served, Target::Prompt(prompt.own_name.clone())));
-            found.ok_or_else(|| RpcError::invalid_params("unknown prompt"))?
-        }
-        Reference::Resource { uri } => {
-            check_uri(uri)?;
-            // Clients may name the template or a URI it covers.
-            let served = catalog.template(uri).or_else(|| catalog.resource(uri).map(|(served, _)| served));
-            (
-                served.ok_or_else(|| RpcError::invalid_params("unknown resource template"))?,
-                Target::Template(uri.clone()),
-            )
-        }
-    };
-    if !served.plugin.code().exports().completions {
-        return Ok(ctx.encoder.completion(wharf_protocol::model::Completion {
-            values: vec![],
-            total: None,
-            has_more: false,
-        }));
-    }
-    let CompleteContext { arguments } = params.context.unwrap_or_default();
-    let operation = wharf_sandbox::Complete {
-        target,
-        argument: params.argument.name,
-        value: params.argument.value,
-        others: arguments.unwrap_or_default().into_iter().collect(),
-    };
-    match call::once(ctx, served, operation, &CallRoots::default()).await {
-        Ok(ran) => Ok(ctx.encoder.completion(bridge::completion(ran.outcome))),
-        Err(failed) => call::other_failed(failed),
-    }
 }
 
 fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError> {

@@ -16,6 +16,7 @@ use crate::{
     base::{ledger::Ledger, text::escaped},
     bridge::{self, Offer},
     config::PluginConfig,
+    observe::record::{Action, Begun, Ended, Observers},
     schema::{budget, budget::Lengths},
 };
 
@@ -28,6 +29,7 @@ pub struct Bringer {
     pub loader: Loader,
     scopes: Arc<Scopes>,
     ledger: Arc<Ledger>,
+    observers: Observers,
     asking: Semaphore,
 }
 
@@ -51,8 +53,8 @@ pub enum Brought {
 }
 
 impl Bringer {
-    pub fn new(loader: Loader, scopes: Arc<Scopes>, ledger: Arc<Ledger>) -> Self {
-        Self { loader, scopes, ledger, asking: Semaphore::new(ASKED_AT_ONCE) }
+    pub fn new(loader: Loader, scopes: Arc<Scopes>, ledger: Arc<Ledger>, observers: Observers) -> Self {
+        Self { loader, scopes, ledger, observers, asking: Semaphore::new(ASKED_AT_ONCE) }
     }
 
     /// Loads a plugin if its file or its config is not that of the one that serves. `slow` is called once if it takes long.
@@ -104,6 +106,14 @@ impl Bringer {
         // Never closed.
         let turn = self.asking.acquire().await;
         let scope = self.scopes.for_listing(&config.id, &config.grants);
+        let record = self.observers.begin(|| Begun {
+            principal: None,
+            plugin: config.id.clone(),
+            digest: *plugin.code().digest(),
+            action: Action::List,
+            scope: Some(&scope),
+            bytes_in: 0,
+        });
         let call = Call { operation: List, scope, events: Arc::new(NoEvents), timeout: None, client: None };
         let report = {
             let mut asked = std::pin::pin!(plugin.call(call));
@@ -116,6 +126,8 @@ impl Bringer {
             }
         };
         drop(turn);
+        let ended = report.result.as_ref().map_or_else(Ended::of, |_| Ended::Done);
+        record.end(ended, 0, &report.denials);
         let listing = match report.result {
             Ok(listing) => listing,
             Err(error) => {

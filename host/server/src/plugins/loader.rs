@@ -1,65 +1,56 @@
-//! From the file of a plugin to its compiled code, once for each state of the file. Several at a time.
+//! From the source of a plugin to its compiled code, once for each state of the source. Several at a time.
 
-use std::{
-    collections::HashMap,
-    fs::File,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, fs::File, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use wharf_sandbox::{Code, Sandbox};
 
 use super::status::{Problem, Stage};
-use crate::{
-    base::paths::Stamp,
-    config::{self, PluginConfig},
-};
+use crate::config::{self, PluginConfig, Source, State};
 
 /// What takes longer than this is said.
 const LONG: Duration = Duration::from_millis(300);
 
 pub struct Loader {
     sandbox: Arc<Sandbox>,
-    files: Mutex<HashMap<PathBuf, Read>>,
+    read: Mutex<HashMap<Source, Read>>,
     /// Says on stderr what takes long.
     progress: fn(&str),
 }
 
-/// What is known of a file: enough to see that it changed, and what came of it.
+/// What is known of a source: enough to see that it changed, and what came of it.
 #[derive(Clone)]
 struct Read {
-    stamp: Stamp,
+    state: State,
     code: Result<Code, Problem>,
 }
 
 impl Loader {
     pub fn new(sandbox: Arc<Sandbox>, progress: fn(&str)) -> Self {
-        Self { sandbox, files: Mutex::default(), progress }
+        Self { sandbox, read: Mutex::default(), progress }
     }
 
-    /// Forgets files that are no plugins any more.
-    pub fn forget_all_but(&self, keep: impl Fn(&Path) -> bool) {
-        self.files.lock().retain(|path, _| keep(path));
+    /// Forgets sources that are no plugins any more.
+    pub fn forget_all_but(&self, keep: impl Fn(&Source) -> bool) {
+        self.read.lock().retain(|source, _| keep(source));
     }
 
-    /// The code in a file, compiled if the file is not the one that was read last. `slow` is called once if that takes long.
+    /// The code of a plugin, compiled if its source is not as it was when it was read last. `slow` is called once if that takes long.
     pub async fn code(&self, config: &PluginConfig, slow: impl Fn()) -> Result<Code, Problem> {
         let problem = |stage, text: String| Problem { stage, text };
-        config::check_trusted_file(&config.path, "plugin")
-            .map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
-        let path = config.path.clone();
-        let unreadable = |error: std::io::Error| problem(Stage::Read, format!("{}: {error}", config.path.display()));
-        let stamp = Stamp::of(&path).map_err(unreadable)?;
-        let known = self.files.lock().get(&path).filter(|read| read.stamp == stamp).cloned();
+        if let Some(path) = config.source.path() {
+            config::check_trusted_file(path, "plugin").map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
+        }
+        let unreadable = |error: std::io::Error| problem(Stage::Read, format!("{}: {error}", config.source));
+        let state = config.source.state().map_err(unreadable)?;
+        let known = self.read.lock().get(&config.source).filter(|read| read.state == state).cloned();
         let code = match known {
             Some(read) => read.code,
             None => {
-                let file = File::open(&path).map_err(unreadable)?;
+                let file = config.source.open().map_err(unreadable)?;
                 let code = self.load(&config.id, file, slow).await;
-                // Stamped as before it was read: if it changed meanwhile, it will be read again.
-                self.files.lock().insert(path, Read { stamp, code: code.clone() });
+                // With its state from before it was read: if it changed meanwhile, it will be read again.
+                self.read.lock().insert(config.source.clone(), Read { state, code: code.clone() });
                 code
             }
         }?;

@@ -6,5 +6,6 @@ pub mod catalog;
 pub mod library;
 pub mod loader;
 pub mod published;
+pub mod snapshot;
 pub mod status;
 pub mod watcher;

@@ -7,26 +7,16 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{Notify, broadcast, watch};
 
 use super::{
     announced::Announcements,
     catalog::{Catalog, Generations},
     status::{Status, Subject},
 };
-use crate::config::Config;
 
 /// How long clients wait for the first load; what is not ready by then follows.
 pub const FIRST_LOAD: Duration = Duration::from_secs(15);
-
-/// What can happen to the library.
-#[derive(Debug)]
-pub enum Change {
-    /// Something on disk may have changed.
-    Files,
-    /// The operator's file was read anew.
-    Config(Arc<Config>),
-}
 
 /// What others see of the library.
 #[derive(Clone)]
@@ -36,7 +26,10 @@ pub struct Published {
     pub ready: watch::Receiver<bool>,
     /// What there was when it was over: no list that a client has seen is older.
     pub first: Arc<OnceLock<Generations>>,
-    pub changes: mpsc::Sender<Change>,
+    /// Told when something on disk may have changed.
+    pub files: Arc<Notify>,
+    /// The number of the last config by which all is served that can be.
+    pub settled: watch::Receiver<u64>,
     /// Where plugins say that their lists changed.
     pub announcements: Announcements,
     pub(crate) status: Arc<Mutex<BTreeMap<Subject, Status>>>,

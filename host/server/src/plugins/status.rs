@@ -17,6 +17,11 @@ impl Subject {
     pub fn plugin(id: &str) -> Self {
         Self::Plugin(id.to_owned())
     }
+
+    /// Whether it is the plugin with this id.
+    pub fn is_plugin(&self, id: &str) -> bool {
+        matches!(self, Self::Plugin(own) if own == id)
+    }
 }
 
 impl fmt::Display for Subject {
@@ -46,16 +51,22 @@ pub enum Stage {
     Names,
 }
 
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Stage {
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::Name => "name",
             Self::Read => "read",
             Self::Verify => "verify",
             Self::Load => "load",
             Self::List => "list",
             Self::Names => "names",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

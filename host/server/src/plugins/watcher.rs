@@ -12,10 +12,9 @@ use std::{
 };
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _, event::AccessKind};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::published::Change;
 use crate::{
     base::paths::{Stamp, hops, links},
     config::Config,
@@ -107,7 +106,13 @@ impl Default for Watcher {
 
 fn folders_of(config: &Config) -> HashSet<PathBuf> {
     let within = config.plugin_dir.iter().map(|folder| folder.join("*"));
-    let paths = config.plugins.iter().map(|plugin| plugin.path.clone()).chain(config.file.clone()).chain(within);
+    let paths = config
+        .plugins
+        .iter()
+        .filter_map(|plugin| plugin.source.path())
+        .map(Path::to_path_buf)
+        .chain(config.file.clone())
+        .chain(within);
     let mut folders: HashSet<PathBuf> = paths
         .flat_map(|path| hops(&path).into_iter().chain(links(&path)))
         .filter_map(|path| path.parent().map(existing))
@@ -125,43 +130,41 @@ fn existing(folder: &Path) -> PathBuf {
 }
 
 /// Follows files and the config for as long as wharf runs. `stamp`: the config file's state from before it was read.
-/// `reload`: reads the config anew, in place of the one it is given; none if that fails, which it has said itself by then.
+/// `reload`: told to read the config anew.
 pub async fn run(
-    mut config: Arc<Config>,
+    mut configs: watch::Receiver<Arc<Config>>,
     mut stamp: Option<Stamp>,
-    changes: mpsc::Sender<Change>,
-    mut hangup: mpsc::Receiver<()>,
-    reload: impl Fn(&Config) -> Option<Arc<Config>>,
+    files: Arc<Notify>,
+    reload: impl Fn(),
     stop: CancellationToken,
 ) {
     let mut watcher = Watcher::new();
+    let mut config = Arc::clone(&configs.borrow_and_update());
     watcher.follow(&config);
-    // What changed while nobody watched yet is looked at first.
-    let mut unseen = true;
     loop {
-        let hung_up = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = std::future::ready(()), if unseen => false,
-            () = watcher.changed() => false,
-            signal = hangup.recv() => match signal {
-                Some(()) => true,
-                None => std::future::pending().await,
-            },
-        };
-        unseen = false;
-        let now = config.file.as_deref().and_then(|file| Stamp::of(file).ok());
-        if (now != stamp || hung_up)
-            && let Some(new) = reload(&config)
-        {
-            config = new;
-            if changes.send(Change::Config(Arc::clone(&config))).await.is_err() {
-                return;
+        // What changed while nobody watched yet is looked at first.
+        let mut unseen = true;
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                changed = configs.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => return,
+                },
+                () = std::future::ready(()), if unseen => {}
+                () = watcher.changed() => {}
             }
-        } else if changes.send(Change::Files).await.is_err() {
-            return;
+            unseen = false;
+            let now = config.file.as_deref().and_then(|file| Stamp::of(file).ok());
+            if now != stamp {
+                stamp = now;
+                reload();
+            }
+            files.notify_one();
+            watcher.follow(&config);
         }
-        stamp = now;
+        config = Arc::clone(&configs.borrow_and_update());
         watcher.follow(&config);
     }
 }

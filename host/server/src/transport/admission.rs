@@ -1,18 +1,182 @@
-//! What both transports do with a request that they have read.
+//! The one step that every request takes, whichever way it came: who asks, in which session or by what it says of itself, and
+//! whether it may, become its context, or the reason why not.
 
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
+use http::HeaderMap;
 use wharf_protocol::{
-    Method, Request, RpcError,
+    Method, Request, Revision, RpcError,
     meta::RequestMeta,
     params::{self, Params},
 };
 
+use super::http::headers::{VERSION_HEADER, check_name, single, text};
 use crate::{
-    client::context::Context,
+    base::{ledger::Charge, principal::Principal},
+    client::{context::Context, outbox::Outbox, server::Server, session::Session},
     methods::{response::Answer, router},
 };
+
+/// Where a request comes in.
+pub struct Door<'a> {
+    pub server: &'a Arc<Server>,
+    pub principal: &'a Principal,
+    /// Whether requests without a handshake are served here too.
+    pub modern: bool,
+    /// Of a request that came over HTTP: some of them mirror parts of it.
+    pub headers: Option<&'a HeaderMap>,
+}
+
+/// The session that a request belongs to.
+pub enum Named {
+    None,
+    /// It names one, but there is no such.
+    Unknown,
+    Is(Arc<Session>),
+}
+
+/// What becomes of a request that may begin.
+pub enum Admitted {
+    Runs(Box<Context>),
+    /// The handshake is done: the session, and the result that says so.
+    Opens(Arc<Session>, String),
+    /// Its result is known already.
+    Is(String),
+}
+
+/// Why a request does not begin.
+pub struct Refusal {
+    pub kind: Kind,
+    pub error: RpcError,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It is not as it should be.
+    Wrong,
+    NoSuchSession,
+    NoSuchMethod,
+}
+
+impl From<RpcError> for Refusal {
+    fn from(error: RpcError) -> Self {
+        Self { kind: Kind::Wrong, error }
+    }
+}
+
+/// Admits a request, or refuses it. `session`: looks up the one it belongs to. `outbox`: makes the place where messages about
+/// it go, for a session or for none. The checks come in the order that the errors' meanings demand.
+pub fn admit(
+    door: &Door<'_>,
+    request: &Request,
+    charge: Arc<Charge>,
+    session: impl FnOnce() -> Named,
+    outbox: impl FnOnce(Option<&Session>) -> Outbox,
+) -> Result<Admitted, Refusal> {
+    let Door { server, principal, .. } = *door;
+    let meta = RequestMeta::read(request.params.as_ref())?;
+    if meta.claims_modern() {
+        if !door.modern {
+            return Err(RpcError::invalid_request("this transport serves only sessions: send `initialize`").into());
+        }
+        return modern(door, request, meta, charge, outbox(None));
+    }
+    let known = request.known();
+    let version = door.headers.and_then(|headers| text(headers, VERSION_HEADER));
+    if version.is_some_and(Revision::header_is_modern) {
+        return Err(match known {
+            Some(Method::Initialize) => {
+                RpcError::header_mismatch("`initialize` belongs to revisions before 2026-07-28").into()
+            }
+            _ => unclaimed(&meta).into(),
+        });
+    }
+    if !server.startup.protocol.legacy {
+        // Who offers a revision is told which there are.
+        return Err(match (known, params::read::<params::Initialize>(request.params.as_ref())) {
+            (Some(Method::Initialize), Ok(offered)) => RpcError::unsupported_version(&offered.protocol_version).into(),
+            _ => unclaimed(&meta).into(),
+        });
+    }
+    if let Some(headers) = door.headers {
+        check_version(headers)?;
+    }
+    match (known, session()) {
+        (Some(Method::Initialize), Named::Is(_)) => {
+            Err(RpcError::invalid_request("this session is initialized already").into())
+        }
+        (Some(Method::Initialize), Named::None | Named::Unknown) => {
+            let params = params::read(request.params.as_ref())?;
+            let (session, result) = Session::open(server, params, principal)?;
+            Ok(Admitted::Opens(session, result))
+        }
+        (_, Named::Is(session)) => {
+            let outbox = outbox(Some(&session));
+            let ctx = Context::in_session(&session, server, &request.id, meta, outbox, charge);
+            Ok(Admitted::Runs(Box::new(ctx)))
+        }
+        (_, Named::Unknown) => Err(no_such_session()),
+        (Some(Method::Discover | Method::Listen), Named::None) => Err(unclaimed(&meta).into()),
+        // Before the handshake, too, the other end may ask whether anybody is there.
+        (Some(Method::Ping), Named::None) if door.headers.is_none() => Ok(Admitted::Is("{}".into())),
+        (_, Named::None) => Err(no_session(door.headers.is_some())),
+    }
+}
+
+/// A request that says all of itself.
+fn modern(
+    door: &Door<'_>,
+    request: &Request,
+    meta: RequestMeta,
+    charge: Arc<Charge>,
+    outbox: Outbox,
+) -> Result<Admitted, Refusal> {
+    if let Some(headers) = door.headers {
+        let version = single(headers, VERSION_HEADER)?
+            .ok_or_else(|| RpcError::header_mismatch("the header MCP-Protocol-Version is missing"))?;
+        if version != meta.modern_claim()?.version {
+            return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`").into());
+        }
+    }
+    let mut ctx = Context::of_claim(door.server, &request.id, meta, door.principal, outbox, charge)?;
+    if let Some(headers) = door.headers {
+        if single(headers, "mcp-method")? != Some(request.method.as_str()) {
+            return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`").into());
+        }
+        ctx.method(&request.method).map_err(|error| Refusal { kind: Kind::NoSuchMethod, error })?;
+        check_name(headers, request)?;
+        ctx.headers = Some(Arc::new(headers.clone()));
+    }
+    Ok(Admitted::Runs(Box::new(ctx)))
+}
+
+pub fn no_session(http: bool) -> Refusal {
+    RpcError::invalid_request(if http {
+        "no session: send `initialize` first, then its Mcp-Session-Id"
+    } else {
+        "not initialized: send `initialize`, or a request with the modern `_meta`"
+    })
+    .into()
+}
+
+pub fn no_such_session() -> Refusal {
+    let error = RpcError::invalid_request("there is no such session; send `initialize` again");
+    Refusal { kind: Kind::NoSuchSession, error }
+}
+
+/// A version that nobody knows is refused, wherever it stands.
+pub fn check_version(headers: &HeaderMap) -> Result<(), RpcError> {
+    match text(headers, VERSION_HEADER).filter(|version| Revision::parse(version).is_none()) {
+        Some(version) => Err(RpcError::unsupported_version(version)),
+        None => Ok(()),
+    }
+}
+
+/// What a request lacks that is none of a session and makes no complete claim to be modern.
+fn unclaimed(meta: &RequestMeta) -> RpcError {
+    meta.modern_claim().err().unwrap_or_else(|| RpcError::invalid_params("missing `_meta`"))
+}
 
 /// Answers a request, whatever happens: a panic of ours becomes an error with a number that the log explains.
 pub async fn answer(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
@@ -23,25 +187,5 @@ pub async fn answer(ctx: &Context, method: &str, params: Option<&Params>) -> Res
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
             Err(ctx.server.incident(&text))
         }
-    }
-}
-
-/// Whether a request makes a modern claim, and its `_meta`.
-pub fn claim(params: Option<&Params>) -> Result<(bool, RequestMeta), RpcError> {
-    let meta = RequestMeta::read(params)?;
-    Ok((meta.claims_modern(), meta))
-}
-
-/// What a request lacks that is none of a session and makes no complete claim to be modern.
-pub fn unclaimed(meta: &RequestMeta) -> RpcError {
-    meta.modern_claim().err().unwrap_or_else(|| RpcError::invalid_params("missing `_meta`"))
-}
-
-/// Turns away a request of a revision with a handshake, where those are switched off.
-pub fn without_legacy(request: &Request, meta: &RequestMeta) -> RpcError {
-    let offered = params::read::<params::Initialize>(request.params.as_ref());
-    match (request.known(), offered) {
-        (Some(Method::Initialize), Ok(offered)) => RpcError::unsupported_version(&offered.protocol_version),
-        _ => unclaimed(meta),
     }
 }

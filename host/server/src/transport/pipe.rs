@@ -6,26 +6,38 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{
     Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
     message::{error_text, result_text},
     notification::{self, Told},
-    params,
 };
 
-use super::admission;
+use super::admission::{self, Admitted, Door, Named};
 use crate::{
+    access::scope::CallRoots,
     base::{ledger::Charge, principal::Principal},
-    client::{context::Context, in_flight::InFlight, notifier::Feed, outbox::Outbox, server::Server, session::Session},
+    client::{in_flight::InFlight, notifier::Feed, outbox::Outbox, server::Server, session::Session},
     methods::response::Text,
 };
+
+/// Who is at the other end.
+#[derive(Clone)]
+pub struct Client {
+    pub principal: Principal,
+    /// The folders that are open to it, whatever it says of its own.
+    pub roots: Option<CallRoots>,
+}
 
 pub struct Pipe {
     server: Arc<Server>,
     outbox: Outbox,
-    principal: Principal,
+    client: Client,
     modern: bool,
+    /// Everything that works for it.
+    tracker: TaskTracker,
+    /// Cancelled when the other end is gone, or wharf stops.
+    stop: CancellationToken,
     session: Mutex<Option<Arc<Session>>>,
     in_flight: InFlight,
     feeding: Mutex<bool>,
@@ -37,27 +49,25 @@ struct Paid {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// How a request goes on.
-enum Start {
-    Run(Box<Context>),
-    /// The result is known already.
-    Answer(String),
-}
-
 impl Pipe {
     /// `modern`: whether requests without a handshake are served here too.
-    pub fn new(server: Arc<Server>, outbox: Outbox, principal: Principal, modern: bool) -> Arc<Self> {
-        let (session, in_flight, feeding) = Default::default();
-        Arc::new(Self { server, outbox, principal, modern, session, in_flight, feeding })
+    pub fn new(server: Arc<Server>, outbox: Outbox, client: Client, modern: bool) -> Arc<Self> {
+        let (session, in_flight, feeding, tracker) = Default::default();
+        let stop = server.stop.child_token();
+        Arc::new(Self { server, outbox, client, modern, tracker, stop, session, in_flight, feeding })
     }
 
-    /// Everything that works for it.
-    pub fn tracker(&self) -> TaskTracker {
-        self.server.tracker.clone()
+    /// The other end is gone, and with it the session and what only listens. Requests under way may finish: they are in the
+    /// tracker that this gives.
+    pub fn end(&self) -> TaskTracker {
+        self.stop.cancel();
+        self.tracker.close();
+        self.tracker.clone()
     }
 
-    /// The other end is gone, and with it the session.
-    pub fn end(&self) {
+    /// The other end is gone, and nothing can be told it any more.
+    pub fn abandon(&self) {
+        self.end();
         if let Some(session) = self.session() {
             session.ended.cancel();
         }
@@ -149,13 +159,13 @@ impl Pipe {
             self.begin(&session);
             // On a pipe roots can be asked for at any time, so they are known before a call needs them.
             let (pipe, session) = (Arc::clone(self), Arc::clone(&session));
-            self.server.tracker.spawn(async move {
+            self.tracker.spawn(async move {
                 let catalog = pipe.server.published.catalog().await;
                 let needed = catalog.served().iter().any(|served| served.config.grants.roots.is_given());
                 if needed && pipe.server.scopes.accepts_roots() {
                     tokio::select! {
                         _ = session.roots(&pipe.server, &pipe.outbox) => {}
-                        () = pipe.server.stop.cancelled() => {}
+                        () = pipe.stop.cancelled() => {}
                     }
                 }
             });
@@ -169,8 +179,8 @@ impl Pipe {
             return;
         }
         let feed = Feed::open(&self.server);
-        let (stop, session, outbox) = (self.server.stop.clone(), Arc::clone(session), self.outbox.clone());
-        self.server.tracker.spawn(async move {
+        let (stop, session, outbox) = (self.stop.clone(), Arc::clone(session), self.outbox.clone());
+        self.tracker.spawn(async move {
             tokio::select! {
                 () = feed.run(&*session, &outbox) => {}
                 () = stop.cancelled() => {}
@@ -180,18 +190,27 @@ impl Pipe {
 
     async fn request(self: &Arc<Self>, request: Request, paid: Paid) {
         let Paid { charge, permit } = paid;
-        let ctx = match self.start(&request, charge) {
-            Ok(Start::Run(ctx)) => ctx,
-            Ok(Start::Answer(result)) => return self.send(result_text(&request.id, &result)).await,
+        let mut ctx = match self.admit(&request, charge) {
+            Ok(Admitted::Runs(ctx)) => ctx,
+            Ok(Admitted::Opens(session, result)) => {
+                *self.session.lock() = Some(session);
+                return self.send(result_text(&request.id, &result)).await;
+            }
+            Ok(Admitted::Is(result)) => return self.send(result_text(&request.id, &result)).await,
             Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
         };
+        if let Some(session) = &ctx.session {
+            self.begin(session);
+        }
+        ctx.roots.clone_from(&self.client.roots);
+        ctx.stop = self.stop.clone();
         // Known to be under way before the next line is read, which may cancel it.
         let entered = match self.in_flight.enter(&request.id, &ctx.outbox.voice) {
             Ok(entered) => entered,
             Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
         };
         let pipe = Arc::clone(self);
-        self.server.tracker.spawn(async move {
+        self.tracker.spawn(async move {
             let answer = tokio::select! {
                 answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => answer,
                 // A cancelled request gets no answer, and nothing else either.
@@ -210,41 +229,10 @@ impl Pipe {
         });
     }
 
-    /// What a request needs, by its era.
-    fn start(self: &Arc<Self>, request: &Request, charge: Arc<Charge>) -> Result<Start, RpcError> {
-        let (claimed, meta) = admission::claim(request.params.as_ref())?;
-        let outbox = self.outbox.of_request();
-        if claimed && !self.modern {
-            return Err(RpcError::invalid_request("this transport serves only sessions: send `initialize`"));
-        }
-        if claimed {
-            return Context::of_claim(&self.server, &request.id, meta, &self.principal, outbox, charge)
-                .map(|ctx| Start::Run(Box::new(ctx)));
-        }
-        if !self.server.startup.protocol.legacy {
-            return Err(admission::without_legacy(request, &meta));
-        }
-        let session = self.session();
-        match (request.known(), session) {
-            (Some(Method::Initialize), None) => {
-                let params = params::read(request.params.as_ref())?;
-                let (session, result) = Session::open(&self.server, params, &self.principal)?;
-                *self.session.lock() = Some(session);
-                Ok(Start::Answer(result))
-            }
-            (Some(Method::Ping), None) => Ok(Start::Answer("{}".into())),
-            (Some(Method::Discover | Method::Listen), None) => Err(admission::unclaimed(&meta)),
-            (Some(Method::Initialize), Some(_)) => {
-                Err(RpcError::invalid_request("this connection is initialized already"))
-            }
-            (_, None) => Err(RpcError::invalid_request(
-                "not initialized: send `initialize`, or a request with the modern `_meta`",
-            )),
-            (_, Some(session)) => {
-                self.begin(&session);
-                let ctx = Context::in_session(&session, &self.server, &request.id, meta, outbox, charge);
-                Ok(Start::Run(Box::new(ctx)))
-            }
-        }
+    /// What becomes of a request at this pipe.
+    fn admit(&self, request: &Request, charge: Arc<Charge>) -> Result<Admitted, RpcError> {
+        let door = Door { server: &self.server, principal: &self.client.principal, modern: self.modern, headers: None };
+        let session = || self.session().map_or(Named::None, Named::Is);
+        admission::admit(&door, request, charge, session, |_| self.outbox.of_request()).map_err(|refusal| refusal.error)
     }
 }

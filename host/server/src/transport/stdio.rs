@@ -5,15 +5,13 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::mpsc,
+    task::JoinSet,
 };
 use wharf_protocol::{Malformed, RpcError};
 
-use super::pipe::Pipe;
+use super::pipe::{Client, Pipe};
 use crate::{
-    base::{
-        ledger::{Full, Incoming, message_bytes, no_room},
-        principal::Principal,
-    },
+    base::ledger::{Full, Incoming, message_bytes, no_room},
     client::{
         outbox::{Outbox, Queued},
         server::Server,
@@ -28,26 +26,28 @@ const LINE_BYTES: usize = 64 << 10;
 const AT_ONCE: usize = 64;
 /// How long requests under way may take to finish when the input has ended.
 const DRAIN: Duration = Duration::from_secs(1);
-/// Serves until the input ends, the output breaks, or wharf stops.
-pub async fn serve<R, W>(server: Arc<Server>, input: R, output: W)
+
+/// Serves a client until the input ends, the output breaks, or wharf stops; then requests under way have a second to finish.
+pub async fn serve<R, W>(server: &Arc<Server>, client: Client, input: R, output: W)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let client = server.ledger.client(&Principal::Process.to_string());
+    let share = server.ledger.client(&client.principal.to_string());
     let ledger = Arc::clone(&server.ledger);
-    let (outbox, receiver) = Outbox::new(QUEUED_BYTES, client.account.clone());
-    let writer = tokio::spawn(write(receiver, output));
+    let (outbox, receiver) = Outbox::new(QUEUED_BYTES, share.account.clone());
+    let mut writer = JoinSet::new();
+    writer.spawn(write(receiver, output));
     let limit = server.startup.message_bytes;
     let stop = server.stop.clone();
-    let pipe = Pipe::new(server, outbox.clone(), Principal::Process, true);
+    let pipe = Pipe::new(Arc::clone(server), outbox.clone(), client, true);
     let mut input = BufReader::with_capacity(64 * 1024, input);
     let mut line = Vec::new();
     loop {
         // Of a long line, the room is given back.
         line.clear();
         line.shrink_to(LINE_BYTES);
-        let mut incoming = ledger.incoming(&client.account);
+        let mut incoming = ledger.incoming(&share.account);
         let read = tokio::select! {
             read = async {
                 // Who reads no answers is not asked for more requests.
@@ -76,14 +76,12 @@ where
         }
     }
     // What is under way may finish and be written; the writer ends when all who write are gone.
-    let tracker = pipe.tracker();
-    stop.cancel();
+    let tracker = pipe.end();
     drop((pipe, outbox));
-    tracker.close();
     let drained = async {
         tracker.wait().await;
         // A writer that panicked has nothing left to write.
-        writer.await.ok();
+        writer.join_next().await;
     };
     if tokio::time::timeout(DRAIN, drained).await.is_err() {
         tracing::info!("stopped with requests under way");

@@ -33,7 +33,7 @@ pub struct Dir {
     pub access: Access,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Written {
     pub host: String,

@@ -15,7 +15,7 @@ pub mod env;
 pub mod roots;
 
 /// The grants as the file has them.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Written {
     pub roots: Option<String>,

@@ -50,7 +50,7 @@ pub async fn begin(
     served: &Served,
     terms: Terms,
     work: impl FnOnce(Context) -> Work,
-) -> Result<String, RpcError> {
+) -> Result<Answered, RpcError> {
     let Some(limits) = served.config.tasks else { return Err(ctx.server.incident("a task where there are none")) };
     let tasks = &ctx.server.tasks;
     let running = Running::new(random_id::id()?, tasks);
@@ -59,7 +59,7 @@ pub async fn begin(
     if terms.ask_first {
         // Ordinary questions first, as long as nothing has been promised.
         match tokio::time::timeout(ASK_FIRST, &mut work).await {
-            Ok(Ok(Answered::InputRequired(questions))) => return Ok(questions),
+            Ok(Ok(questions @ Answered::InputRequired(_))) => return Ok(questions),
             Ok(Err(error)) => return Err(error),
             Ok(answered) => done = Some(answered),
             Err(_) => {}
@@ -120,29 +120,30 @@ pub async fn begin(
         }
         tasks.forget(&running);
     });
-    Ok(created)
+    Ok(Answered::Task(created))
 }
 
 /// A failed call is a failed task in 2025-11-25, and a completed one in the extension.
 fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>, account: &Account) {
     let tasks = &ctx.server.tasks;
-    // A result is kept for as long as the task, so it is paid for.
-    let mut charge = None;
-    let answered = answered.and_then(|answered| {
-        if let Answered::Result { json, .. } = &answered {
-            charge = Some(Arc::new(account.charge(json.len()).map_err(|full| no_room(&full))?));
+    let answered = match answered {
+        Ok(Answered::InputRequired(_) | Answered::Task(_)) => {
+            Err(ctx.server.incident("a task asked as if it were none"))
         }
-        Ok(answered)
-    });
+        Ok(answered) => {
+            let is_error = answered.is_error();
+            let json = answered.into_json(ctx);
+            // A result is kept for as long as the task, so it is paid for.
+            account.charge(json.len()).map(|charge| (json, is_error, charge)).map_err(|full| no_room(&full))
+        }
+        Err(error) => Err(error),
+    };
     match answered {
-        Ok(Answered::Result { json, is_error }) => {
+        Ok((json, is_error, charge)) => {
             let failed = is_error && ctx.encoder.revision.era() == Era::Legacy;
             let status = if failed { TaskStatus::Failed } else { TaskStatus::Completed };
-            tasks.end(id, status, is_error.then_some("the tool reports a failure"), Some(Ok(json.into())), charge);
-        }
-        Ok(Answered::InputRequired(_)) => {
-            let error = ctx.server.incident("a task asked as if it were none");
-            tasks.end(id, TaskStatus::Failed, None, Some(Err(error)), None);
+            let message = is_error.then_some("the tool reports a failure");
+            tasks.end(id, status, message, Some(Ok(json.into())), Some(Arc::new(charge)));
         }
         Err(error) => {
             let message = error.message.clone();

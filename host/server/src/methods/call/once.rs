@@ -2,12 +2,13 @@
 
 use wharf_sandbox::{Call, CallError, Denial, Operation};
 
-use super::failed::Failed;
+use super::{failed::Failed, request::Request};
 use crate::{
     access::{grants, scope::CallRoots},
     base::text::{clean, escaped},
     bridge,
     client::context::Context,
+    observe::record::Ended,
     plugins::catalog::Served,
 };
 
@@ -21,20 +22,22 @@ pub struct Ran<T> {
 /// Runs a plugin once. Stops it when its access is taken away: a revoked grant, or a root the client has closed.
 pub async fn once<O: Operation>(
     ctx: &Context,
-    served: &Served,
+    request: &Request<'_>,
     operation: O,
     roots: &CallRoots,
 ) -> Result<Ran<O::Outcome>, Failed> {
+    let served = request.served;
     let id = &served.config.id;
     let scope = ctx.server.scopes.for_call(id, &served.config.grants, roots);
     // What runs in the background may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     let client = served.config.reuse.then(|| ctx.owner().key());
+    let record = request.record(ctx, Some(&scope));
     let call = served.plugin.call(Call { operation, scope, events: ctx.events(id), timeout, client });
     let lost = async {
         match &ctx.session {
             // The operator's own, which a client without roots has, are not the client's to close.
-            Some(session) if served.config.grants.roots.is_given() && ctx.capabilities.roots => {
+            Some(session) if served.config.grants.roots.is_given() && ctx.capabilities.roots && ctx.roots.is_none() => {
                 session.lost(&ctx.server, &ctx.outbox, roots).await
             }
             _ => std::future::pending().await,
@@ -44,13 +47,21 @@ pub async fn once<O: Operation>(
         report = call => report,
         () = served.revoked.cancelled() => {
             tracing::info!(plugin = id, "stopped a call whose access was taken away");
+            record.end(Ended::Revoked, 0, &[]);
             return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during the call.")));
         }
         () = lost => {
             tracing::info!(plugin = id, "stopped a call whose root was closed");
+            record.end(Ended::Revoked, 0, &[]);
             return Err(Failed::Explained("A root that the call was using was closed.".into()));
         }
     };
+    let ended = match &report.result {
+        Ok(_) if report.bytes.is_none() => Ended::Asked,
+        Ok(_) => Ended::Done,
+        Err(error) => Ended::of(error),
+    };
+    record.end(ended, report.bytes.unwrap_or_default(), &report.denials);
     let hints = hints(ctx, served, &report.denials);
     if !report.printed.is_empty() {
         tracing::debug!(plugin = id, "printed: {}", escaped(&served.config.settings.redacted(&report.printed)));

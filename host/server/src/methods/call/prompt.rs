@@ -1,10 +1,7 @@
 //! `prompts/get`.
 
 use serde_json::json;
-use wharf_protocol::{
-    Method, RpcError, model as mcp,
-    params::{self, Retry},
-};
+use wharf_protocol::{Method, RpcError, model as mcp, params};
 use wharf_sandbox::{GetPrompt, PromptAnswer};
 
 use super::{
@@ -13,7 +10,8 @@ use super::{
 };
 use crate::{bridge, client::context::Context};
 
-pub async fn prompt(ctx: &Context, params: params::GetPrompt, retry: Retry) -> Result<String, RpcError> {
+pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<String, RpcError> {
+    let retry = params.take_retry();
     let catalog = ctx.server.published.catalog().await;
     let Some((served, prompt)) = catalog.prompt(&params.name) else {
         return Err(RpcError::invalid_params(format!("unknown prompt: {}", wharf_protocol::error::clip(&params.name))));
@@ -24,7 +22,8 @@ pub async fn prompt(ctx: &Context, params: params::GetPrompt, retry: Retry) -> R
         return Err(RpcError::invalid_params(format!("the argument `{}` is required", missing.name)));
     }
     let bound = json!(given);
-    let request = Request { method: Method::GetPrompt, name: &params.name, arguments: &bound, served };
+    let bytes = given.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let request = Request { method: Method::GetPrompt, name: &params.name, arguments: &bound, bytes, served };
     let carried = request.open(ctx, &retry)?;
     let given: Vec<(String, String)> = given.into_iter().collect();
     let operation = |context| GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };

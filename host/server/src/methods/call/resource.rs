@@ -1,10 +1,7 @@
 //! `resources/read`.
 
 use serde_json::json;
-use wharf_protocol::{
-    Method, Object, RpcError, model as mcp,
-    params::{self, Retry},
-};
+use wharf_protocol::{Method, Object, RpcError, model as mcp, params};
 use wharf_sandbox::{ReadAnswer, ReadResource};
 
 use super::{
@@ -16,13 +13,14 @@ use crate::{
     client::context::Context,
 };
 
-pub async fn resource(ctx: &Context, params: params::ReadResource, retry: Retry) -> Result<String, RpcError> {
+pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result<String, RpcError> {
+    let retry = params.take_retry();
     let uri = &params.uri;
     check_uri(uri)?;
     let catalog = ctx.server.published.catalog().await;
     let Some((served, mime_type)) = catalog.resource(uri) else { return Err(RpcError::resource_not_found(uri)) };
     let none = json!({});
-    let request = Request { method: Method::ReadResource, name: uri, arguments: &none, served };
+    let request = Request { method: Method::ReadResource, name: uri, arguments: &none, bytes: uri.len(), served };
     let carried = request.open(ctx, &retry)?;
     let operation = |context| ReadResource { uri: uri.clone(), context };
     let outcome = match request.prepare_and_run(ctx, retry, carried, operation).await {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use http::HeaderValue;
 use serde_json::{Value, value::RawValue};
 use wharf_protocol::{
     Feature, Method, RpcError,
     error::{METHOD_NOT_FOUND, clip},
     model::{self as mcp, TaskSupport, ToolResult},
-    params::{self, Params, Retry, TaskWanted},
+    params::{self, Params, Retry, TaskTerms},
     revision::Era,
 };
 use wharf_sandbox::{CallTool, ToolAnswer, model::Content};
@@ -17,7 +18,8 @@ use super::{
     background,
     failed::{Failed, defect},
     once::Ran,
-    request::{Prepared, Request},
+    request::Request,
+    rounds::Prepared,
 };
 use crate::{
     base::heavy::{LARGE, heavy},
@@ -33,39 +35,59 @@ enum Mode {
     Task(Option<u64>),
 }
 
+/// What is to be called.
+pub struct Wanted<'a> {
+    pub name: String,
+    /// As they were written.
+    pub arguments: Option<&'a RawValue>,
+    pub retry: Retry,
+    pub task: Option<TaskTerms>,
+}
+
 pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcError> {
-    let params::CallTool { name } = params::read(params)?;
-    let retry: Retry = params::read(params)?;
-    let wanted: TaskWanted = params::read(params)?;
+    let mut call: params::CallTool = params::read(params)?;
+    let (arguments, retry) = (params.and_then(|params| params.get("arguments")), call.take_retry());
+    let params::CallTool { name, task, .. } = call;
+    let answered = self::call(ctx, Wanted { name, arguments, retry, task }).await?;
+    Ok(answered.into_json(ctx))
+}
+
+pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
+    let Wanted { name, arguments: written, retry, task } = wanted;
     let catalog = ctx.server.published.catalog().await;
     let Some((served, tool)) = catalog.tool(&name) else {
         return Err(RpcError::invalid_params(format!("unknown tool: {}", clip(&name))));
     };
-    let written = params.and_then(|params| params.get("arguments"));
     let arguments = bridge::arguments(written)?;
-    let mode = match able(ctx, tool).and_then(|()| mode(ctx, tool, &wanted)) {
+    if let Some(headers) = &ctx.headers {
+        for mirrored in &tool.mirrored {
+            let given: Vec<&[u8]> = headers.get_all(&mirrored.header).iter().map(HeaderValue::as_bytes).collect();
+            mirrored.check(&arguments, &given)?;
+        }
+    }
+    let mode = match able(ctx, tool).and_then(|()| mode(ctx, tool, task.as_ref())) {
         Ok(mode) => mode,
-        Err(failed) => return Answered::failed(ctx, failed).map(Answered::into_json),
+        Err(failed) => return Answered::failed(failed),
     };
-    let carried = Request { method: Method::CallTool, name: &name, arguments: &arguments, served }.open(ctx, &retry)?;
     let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
+    let request = Request { method: Method::CallTool, name: &name, arguments: &arguments, bytes, served };
+    let carried = request.open(ctx, &retry)?;
     let arguments = match tool.input.check_within(arguments, bytes, limit, &served.checks).await {
         Ok(arguments) => arguments,
         Err(problem) => {
-            let text = format!("The arguments do not fit the tool's schema: {problem}");
-            return Ok(ctx.encoder.tool_result(ToolResult::error(text)));
+            return Ok(Answered::error(format!("The arguments do not fit the tool's schema: {problem}")));
         }
     };
-    let request = Request { method: Method::CallTool, name: &name, arguments: &arguments, served };
+    let request = Request { method: Method::CallTool, name: &name, arguments: &arguments, bytes, served };
     let prepared = match request.prepare(ctx, retry, carried).await {
         Ok(prepared) => prepared,
-        Err(failed) => return Answered::failed(ctx, failed).map(Answered::into_json),
+        Err(failed) => return Answered::failed(failed),
     };
     // The plugin gets them as the client wrote them, which is what was checked: no name stands twice.
     let text = Arc::new(written.map_or("{}", RawValue::get).to_owned());
     let call = Call { served: Arc::clone(served), tool: Arc::clone(tool), name, arguments, text, prepared };
     match mode {
-        Mode::AtOnce => call.run(ctx).await.map(Answered::into_json),
+        Mode::AtOnce => call.run(ctx).await,
         Mode::Task(ttl_ms) => {
             let terms = background::Terms { ttl_ms, ask_first: tool.ask_before_task };
             background::begin(ctx, served, terms, |ctx| Box::pin(async move { call.run(&ctx).await })).await
@@ -84,7 +106,7 @@ fn able(ctx: &Context, tool: &OfferedTool) -> Result<(), Failed> {
 }
 
 /// In 2025-11-25 the client decides whether a call is a task, in 2026-07-28 the server does; before, there are none.
-fn mode(ctx: &Context, tool: &OfferedTool, wanted: &TaskWanted) -> Result<Mode, Failed> {
+fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result<Mode, Failed> {
     let misused = |message: &str| Err(Failed::Rpc(RpcError::new(METHOD_NOT_FOUND, message)));
     let (revision, support) = (ctx.encoder.revision, tool.published.task);
     if revision.has(Feature::ServerTasks) && support != TaskSupport::Forbidden {
@@ -97,7 +119,7 @@ fn mode(ctx: &Context, tool: &OfferedTool, wanted: &TaskWanted) -> Result<Mode, 
         };
     }
     if revision.has(Feature::ClientTasks) && ctx.encoder.tasks {
-        return match (support, &wanted.task) {
+        return match (support, wanted) {
             (TaskSupport::Forbidden, Some(_)) => misused("this tool does not run as a task; call it without `task`"),
             (TaskSupport::Required, None) => misused("this tool runs only as a task; call it with `task`"),
             (_, Some(terms)) => Ok(Mode::Task(terms.ttl)),
@@ -125,11 +147,12 @@ struct Call {
 impl Call {
     async fn run(self, ctx: &Context) -> Result<Answered, RpcError> {
         let (served, tool) = (&*self.served, &*self.tool);
-        let request = Request { method: Method::CallTool, name: &self.name, arguments: &self.arguments, served };
+        let (method, bytes) = (Method::CallTool, self.text.len());
+        let request = Request { method, name: &self.name, arguments: &self.arguments, bytes, served };
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
         match request.run(ctx, self.prepared, operation).await {
-            Ok(Ran { outcome, hints }) => told(ctx, served, tool, with_hints(outcome, hints)).await,
-            Err(failed) => Answered::failed(ctx, failed),
+            Ok(Ran { outcome, hints }) => told(served, tool, with_hints(outcome, hints)).await,
+            Err(failed) => Answered::failed(failed),
         }
     }
 }
@@ -146,11 +169,11 @@ fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
 }
 
 /// What the client is told of an outcome, once it is found to keep what the tool promises.
-async fn told(ctx: &Context, served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, RpcError> {
-    if let (ToolAnswer::Text(text), None) = (&outcome, &tool.output) {
-        let json = heavy(text.len(), || ctx.encoder.text_result(text));
-        return Ok(Answered::Result { json, is_error: false });
-    }
+async fn told(served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, RpcError> {
+    let outcome = match (outcome, &tool.output) {
+        (ToolAnswer::Text(text), None) => return Ok(Answered::Text(text)),
+        (outcome, _) => outcome,
+    };
     let limit = served.config.limits.timeout;
     let structured_bytes = match &outcome {
         ToolAnswer::Structured(json) => json.len(),
@@ -158,10 +181,10 @@ async fn told(ctx: &Context, served: &Served, tool: &OfferedTool, outcome: ToolA
         ToolAnswer::Text(_) => 0,
     };
     // One large result of a plugin at a time, from here until it is written.
-    let _turn = if structured_bytes > LARGE {
+    let turn = if structured_bytes > LARGE {
         match tokio::time::timeout(limit, Arc::clone(&served.results).acquire_owned()).await {
             Ok(turn) => turn.ok(),
-            Err(_) => return Answered::failed(ctx, defect(served, "too many large results wait to be checked")),
+            Err(_) => return Answered::failed(defect(served, "too many large results wait to be checked")),
         }
     } else {
         None
@@ -176,8 +199,8 @@ async fn told(ctx: &Context, served: &Served, tool: &OfferedTool, outcome: ToolA
         Err(problem) => Err(problem),
     };
     match result {
-        Ok(result) => Ok(heavy(structured_bytes, || Answered::tool(ctx, result))),
-        Err(problem) => Answered::failed(ctx, defect(served, &problem)),
+        Ok(result) => Ok(Answered::Result { result, bytes: structured_bytes, turn }),
+        Err(problem) => Answered::failed(defect(served, &problem)),
     }
 }
 

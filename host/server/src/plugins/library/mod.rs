@@ -14,7 +14,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{
-    sync::{Notify, Semaphore, mpsc, watch},
+    sync::{Notify, Semaphore, watch},
     task::{AbortHandle, JoinSet},
     time::{Instant, sleep_until},
 };
@@ -26,14 +26,15 @@ use super::{
     bring::{Bringer, Brought, Fresh},
     catalog::{Catalog, Generations, Served},
     loader::Loader,
-    published::{Change, FIRST_LOAD, Published},
+    published::{FIRST_LOAD, Published},
     status::{Problem, Stage, Status, Subject},
 };
 use crate::{
     access::scope::Scopes,
-    base::{ledger::Ledger, paths::Stamp, text::escaped},
+    base::{ledger::Ledger, text::escaped},
     bridge::Offer,
-    config::{Config, PluginConfig},
+    config::{Config, PluginConfig, Source, State},
+    observe::record::Observers,
 };
 
 mod wanted;
@@ -66,7 +67,10 @@ pub struct Library {
     catalog: watch::Sender<Arc<Catalog>>,
     ready: watch::Sender<bool>,
     first: Arc<OnceLock<Generations>>,
-    changes: mpsc::Receiver<Change>,
+    files: Arc<Notify>,
+    /// Where configs come from.
+    configs: watch::Receiver<Arc<Config>>,
+    settled: watch::Sender<u64>,
     status: Arc<Mutex<BTreeMap<Subject, Status>>>,
     failures: tokio::sync::broadcast::Sender<Arc<str>>,
     /// When the first load is over for those who wait, whatever is still under way.
@@ -80,7 +84,7 @@ struct UnderWay {
     attempt: u64,
     /// What it is loaded for; the same again changes nothing.
     config: Arc<PluginConfig>,
-    stamp: Option<Stamp>,
+    state: Option<State>,
     /// The lists that were announced, if it is only asked again.
     kinds: Option<Kinds>,
     /// Set when it takes so long that the first load does not wait for it.
@@ -107,12 +111,15 @@ impl Library {
         sandbox: Arc<Sandbox>,
         ledger: Arc<Ledger>,
         scopes: Arc<Scopes>,
-        config: Arc<Config>,
+        configs: watch::Receiver<Arc<Config>>,
+        observers: Observers,
         progress: fn(&str),
     ) -> (Self, Published) {
         let (catalog, catalog_seen) = watch::channel(Arc::default());
         let (ready, ready_seen) = watch::channel(false);
-        let (changes_sender, changes) = mpsc::channel(16);
+        let (settled, settled_seen) = watch::channel(0);
+        let files: Arc<Notify> = Arc::default();
+        let config = Arc::clone(&configs.borrow());
         let (failures, _) = tokio::sync::broadcast::channel(64);
         let (status, first): (Arc<_>, Arc<OnceLock<Generations>>) = Default::default();
         let announcements = Announcements::default();
@@ -120,13 +127,14 @@ impl Library {
             catalog: catalog_seen,
             ready: ready_seen,
             first: Arc::clone(&first),
-            changes: changes_sender,
+            files: Arc::clone(&files),
+            settled: settled_seen,
             announcements: announcements.clone(),
             status: Arc::clone(&status),
             failures: failures.clone(),
         };
         let library = Self {
-            bringer: Arc::new(Bringer::new(Loader::new(sandbox, progress), Arc::clone(&scopes), ledger)),
+            bringer: Arc::new(Bringer::new(Loader::new(sandbox, progress), Arc::clone(&scopes), ledger, observers)),
             scopes,
             config,
             served: BTreeMap::new(),
@@ -142,7 +150,9 @@ impl Library {
             catalog,
             ready,
             first,
-            changes,
+            files,
+            configs,
+            settled,
             status,
             failures,
             patience: Instant::now() + FIRST_LOAD,
@@ -151,7 +161,7 @@ impl Library {
         (library, published)
     }
 
-    /// Loads everything, then follows changes until all senders are gone or `stop` is cancelled.
+    /// Loads everything, then follows changes until no config can come any more or `stop` is cancelled.
     pub async fn run(mut self, stop: CancellationToken) {
         self.begin();
         loop {
@@ -163,11 +173,11 @@ impl Library {
                 biased;
                 // What was asked for before the end of the input waits for the first load; after that nothing does.
                 () = stop.cancelled(), if !waiting_for_first => return,
-                change = self.changes.recv() => match change {
-                    None => return,
-                    Some(Change::Files) => self.begin(),
-                    Some(Change::Config(config)) => self.reconfigure(config),
+                changed = self.configs.changed() => match changed {
+                    Ok(()) => self.reconfigure(),
+                    Err(_) => return,
                 },
+                () = self.files.notified() => self.begin(),
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => self.done(done),
                 () = self.announcements.notified() => self.take_announcements(),
                 () = sleep_until(due.unwrap_or(self.patience)), if due.is_some() => self.ask_again(),
@@ -206,10 +216,15 @@ impl Library {
         if first {
             self.ready.send_replace(true);
         }
+        if self.under_way.values().all(|one| one.kinds.is_some()) {
+            let number = self.config.number;
+            self.settled.send_if_modified(|settled| std::mem::replace(settled, number) != number);
+        }
     }
 
     /// The operator's file was read anew: takes away first, then brings.
-    fn reconfigure(&mut self, config: Arc<Config>) {
+    fn reconfigure(&mut self) {
+        let config = Arc::clone(&self.configs.borrow_and_update());
         let roots_changed = self.config.roots != config.roots;
         self.config = config;
         let wanted = self.wanted();
@@ -238,18 +253,18 @@ impl Library {
 
     fn bring_all(&mut self, wanted: Vec<Arc<PluginConfig>>) {
         for config in wanted {
-            let stamp = Stamp::of(&config.path).ok();
+            let state = config.source.state().ok();
             let same = self.under_way.get(&config.id).is_some_and(|one| {
-                one.kinds.is_none() && one.config == config && one.stamp == stamp && stamp.is_some()
+                one.kinds.is_none() && one.config == config && one.state == state && state.is_some()
             });
             if !same {
-                self.start(config, stamp, None);
+                self.start(config, state, None);
             }
         }
     }
 
     /// Starts a task for a plugin, in place of one that is under way.
-    fn start(&mut self, config: Arc<PluginConfig>, stamp: Option<Stamp>, kinds: Option<Kinds>) {
+    fn start(&mut self, config: Arc<PluginConfig>, state: Option<State>, kinds: Option<Kinds>) {
         self.last_attempt += 1;
         let (attempt, id) = (self.last_attempt, config.id.clone());
         let current = self.served.get(&id).cloned();
@@ -270,7 +285,7 @@ impl Library {
             };
             (for_id, attempt, brought)
         });
-        let before = self.under_way.insert(id.clone(), UnderWay { attempt, config, stamp, kinds, slow, abort });
+        let before = self.under_way.insert(id.clone(), UnderWay { attempt, config, state, kinds, slow, abort });
         let before = before.inspect(|before| before.abort.abort()).map(|before| before.kinds);
         let arrived = self.arrived.iter().position(|one| one.id == id).map(|at| self.arrived.swap_remove(at).kinds);
         // What was asked for is still to be asked for.
@@ -389,7 +404,7 @@ impl Library {
 
     fn remove_unwanted(&mut self, wanted: &[Arc<PluginConfig>]) {
         let ids: HashSet<&str> = wanted.iter().map(|plugin| plugin.id.as_str()).collect();
-        let paths: HashSet<&Path> = wanted.iter().map(|plugin| plugin.path.as_path()).collect();
+        let sources: HashSet<&Source> = wanted.iter().map(|plugin| &plugin.source).collect();
         self.under_way.retain(|id, one| {
             let keep = ids.contains(id.as_str());
             if !keep {
@@ -413,7 +428,7 @@ impl Library {
             Subject::Plugin(id) => ids.contains(id.as_str()),
         });
         drop(status);
-        self.bringer.loader.forget_all_but(|path| paths.contains(path));
+        self.bringer.loader.forget_all_but(|source| sources.contains(source));
     }
 
     /// Takes a loaded plugin in, unless a name of its own is taken. A plugin of lesser precedence that has such a name makes room.

@@ -34,7 +34,7 @@ impl Library {
             }
         };
         self.set_status(Subject::PluginDir, None);
-        let configured: Vec<FileId> = wanted.iter().filter_map(|plugin| FileId::at(&plugin.path)).collect();
+        let configured: Vec<FileId> = wanted.iter().filter_map(|plugin| FileId::at(plugin.source.path()?)).collect();
         let mut dropped: Vec<(String, PathBuf)> = entries
             .iter()
             .map(std::fs::DirEntry::path)

@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -14,10 +14,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use axum::extract::ConnectInfo;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::base::ledger::{Account, Holder, Ledger};
+use crate::{
+    base::ledger::{Account, Holder, Ledger},
+    client::server::Server,
+};
 
 /// Who does not read for so long may have to go.
 const PATIENT: Duration = Duration::from_secs(2);
@@ -53,6 +57,20 @@ pub struct Peer {
 }
 
 impl Peer {
+    fn new(number: u64, address: IpAddr, began: Instant, ledger: &Arc<Ledger>) -> Self {
+        Self {
+            number,
+            address,
+            client: ledger.client(&address.to_string()),
+            began,
+            admitted: AtomicBool::new(false),
+            strangers: AtomicUsize::new(0),
+            busy: AtomicUsize::new(0),
+            stalled: AtomicU64::new(0),
+            end: CancellationToken::new(),
+        }
+    }
+
     pub fn account(&self) -> &Account {
         &self.client.account
     }
@@ -150,20 +168,20 @@ impl Connections {
             open.remove(&number)?.end.cancel();
         }
         let number = self.last.fetch_add(1, Ordering::Relaxed);
-        let peer = Arc::new(Peer {
-            number,
-            address,
-            client: ledger.client(&address.to_string()),
-            began: self.began,
-            admitted: AtomicBool::new(false),
-            strangers: AtomicUsize::new(0),
-            busy: AtomicUsize::new(0),
-            stalled: AtomicU64::new(0),
-            end: CancellationToken::new(),
-        });
+        let peer = Arc::new(Peer::new(number, address, self.began, ledger));
         open.insert(number, Arc::clone(&peer));
         Some(Place { all: Arc::clone(self), peer })
     }
+}
+
+/// The other end of the connection that a request came on. Where it is not this server's own connection, it is known by its
+/// address, if at all.
+pub fn peer<B>(request: &http::Request<B>, server: &Server) -> Arc<Peer> {
+    if let Some(peer) = request.extensions().get::<Arc<Peer>>() {
+        return Arc::clone(peer);
+    }
+    let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    Arc::new(Peer::new(0, address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), Instant::now(), &server.ledger))
 }
 
 #[cfg(test)]

@@ -14,22 +14,21 @@ use axum::{
     response::{IntoResponse, Response as HttpResponse},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 use wharf_protocol::{
     Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
-    error::{METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY},
+    error::{HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY},
     message::{error_text, result_text},
     meta::RequestMeta,
     notification::Told,
-    params,
     revision::Era,
 };
 
 use super::{
     body::{Hold, read_message},
     connections::Peer,
-    headers::{accepts, check_mirrored, check_name, single, text},
+    headers::{VERSION_HEADER, accepts, text},
     refused::{Refused, json},
     reply::{First, Reply, Running, Work, accepted, answered, event_stream},
     resume::Streams,
@@ -40,14 +39,18 @@ use crate::{
         ledger::{Charge, no_room},
         principal::Principal,
     },
-    client::{context::Context, notifier::Feed, outbox::Outbox, server::Server, session::Session},
-    config::Token,
+    client::{
+        context::Context,
+        notifier::Feed,
+        outbox::{Outbox, Queued},
+        server::Server,
+        session::Session,
+    },
     methods::response::Text,
-    transport::admission,
+    transport::admission::{self, Admitted, Door, Kind, Named, Refusal},
 };
 
 pub const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION_HEADER: &str = "mcp-protocol-version";
 /// How many bytes of messages of one request may wait to be read by the client.
 const QUEUED_BYTES: u32 = 512 * 1024;
 /// When a legacy request that has no answer yet is answered with a stream, so that its client has something to come back to.
@@ -58,6 +61,7 @@ const TAKE_UP: Duration = Duration::from_secs(60);
 /// Where a message comes from, and what is paid for it.
 struct From<'a> {
     peer: &'a Arc<Peer>,
+    principal: &'a Principal,
     charge: Arc<Charge>,
 }
 
@@ -68,8 +72,6 @@ pub struct Endpoint {
     streams: Arc<Streams>,
     in_flight: Arc<Semaphore>,
     listens: Arc<Semaphore>,
-    /// Each token is a principal of its own; without a token everybody is the same.
-    principal: Principal,
 }
 
 impl Endpoint {
@@ -83,15 +85,15 @@ impl Endpoint {
             in_flight: Arc::new(Semaphore::new(config.in_flight)),
             listens: Arc::new(Semaphore::new(config.listens)),
             server: Arc::clone(server),
-            principal: config.token.as_ref().map_or(Principal::Anonymous, Token::principal),
         }
     }
 
-    pub fn principal(&self) -> &Principal {
-        &self.principal
-    }
-
-    pub async fn post(self: &Arc<Self>, request: HttpRequest, peer: &Arc<Peer>) -> Result<HttpResponse, Refused> {
+    pub async fn post(
+        self: &Arc<Self>,
+        request: HttpRequest,
+        peer: &Arc<Peer>,
+        principal: &Principal,
+    ) -> Result<HttpResponse, Refused> {
         let (http::request::Parts { headers, .. }, body) = request.into_parts();
         if !accepts(&headers, "application/json") || !accepts(&headers, "text/event-stream") {
             let message = "Accept must name application/json and text/event-stream";
@@ -99,7 +101,7 @@ impl Endpoint {
         }
         let incoming = self.server.ledger.incoming(peer.account());
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
-        let from = From { peer, charge: Arc::new(charge) };
+        let from = From { peer, principal, charge: Arc::new(charge) };
         match Frame::parse(&body) {
             Ok(Frame::One(message)) => self.message(&headers, message, from).await,
             Ok(Frame::Batch(messages)) => self.batch(&headers, messages, from).await,
@@ -116,56 +118,85 @@ impl Endpoint {
         message: Message,
         from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
-        let version = text(headers, VERSION_HEADER);
-        let modern_header = version.is_some_and(Revision::header_is_modern);
         match message {
-            Message::Request(request) => {
-                let bad = |error: &RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), error);
-                let (claimed, meta) = admission::claim(request.params.as_ref()).map_err(|error| bad(&error))?;
-                if claimed {
-                    return self.modern(headers, request, meta, from).await;
-                }
-                if modern_header {
-                    return Err(bad(&match request.known() {
-                        Some(Method::Initialize) => {
-                            RpcError::header_mismatch("`initialize` belongs to revisions before 2026-07-28")
-                        }
-                        _ => admission::unclaimed(&meta),
-                    }));
-                }
-                if !self.server.startup.protocol.legacy {
-                    return Err(bad(&admission::without_legacy(&request, &meta)));
-                }
-                check_version(headers, Some(&request))?;
-                self.legacy(headers, request, meta, from).await
-            }
+            Message::Request(request) => self.request(headers, request, from).await,
             Message::Notification(notification) => {
+                let modern = text(headers, VERSION_HEADER).is_some_and(Revision::header_is_modern);
                 let claimed = RequestMeta::read(notification.params.as_ref()).is_ok_and(|meta| meta.claims_modern());
-                if claimed || modern_header || !self.server.startup.protocol.legacy {
+                if claimed || modern || !self.server.startup.protocol.legacy {
                     // None is defined over HTTP: closing the stream is how a request is cancelled.
                     return Ok(accepted());
                 }
-                let session = self.session(headers, None)?;
+                let session = self.session(headers, from.principal)?;
                 notify(&session, &notification);
                 Ok(accepted())
             }
             Message::Response(response) => {
-                self.session(headers, None)?.answered(response);
+                self.session(headers, from.principal)?.answered(response);
                 Ok(accepted())
             }
         }
     }
 
-    /// The session that the request names.
-    fn session(&self, headers: &HeaderMap, request: Option<&Request>) -> Result<Arc<Session>, Refused> {
-        let Some(id) = text(headers, SESSION_HEADER.as_str()) else {
-            let error = RpcError::invalid_request("no session: send `initialize` first, then its Mcp-Session-Id");
-            return Err(Refused::new(StatusCode::BAD_REQUEST, request, &error));
+    async fn request(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        request: Request,
+        from: From<'_>,
+    ) -> Result<HttpResponse, Refused> {
+        let door = Door { server: &self.server, principal: from.principal, modern: true, headers: Some(headers) };
+        let mut messages = None;
+        let outbox = |session: Option<&Session>| {
+            let account = session.map_or(from.peer.account(), |session| &session.account);
+            let (outbox, receiver) = Outbox::new(QUEUED_BYTES, account.clone());
+            messages = Some(receiver);
+            outbox
         };
-        self.sessions.get(id, self.principal()).ok_or_else(|| {
-            let error = RpcError::invalid_request("there is no such session; send `initialize` again");
-            Refused::new(StatusCode::NOT_FOUND, request, &error)
-        })
+        let session = || self.named(headers, from.principal);
+        let admitted = admission::admit(&door, &request, Arc::clone(&from.charge), session, outbox);
+        match (admitted.map_err(|refusal| refused(refusal, Some(&request)))?, messages) {
+            (Admitted::Runs(ctx), Some(messages)) => match ctx.session.clone() {
+                Some(session) => {
+                    let permit = self.permit(&self.in_flight, Some(&request))?;
+                    let work = self.begin(*ctx, &session, request, permit, from.peer)?;
+                    let running = Running::start(work, messages, |work| self.detached(work)).await;
+                    Ok(self.respond(&session, running).await)
+                }
+                None => self.modern(*ctx, request, messages, from.peer).await,
+            },
+            (Admitted::Opens(session, result), _) => {
+                let mut response = json(StatusCode::OK, result_text(&request.id, &result));
+                if let Ok(id) = HeaderValue::from_str(&session.id) {
+                    response.headers_mut().insert(SESSION_HEADER, id);
+                }
+                self.sessions.add(session).map_err(|error| {
+                    self.server.refusals.say("a session, because all of them are in use");
+                    Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(&request), &error)
+                })?;
+                Ok(response)
+            }
+            (Admitted::Is(result), _) => Ok(json(StatusCode::OK, result_text(&request.id, &result))),
+            (Admitted::Runs(_), None) => {
+                let error = self.server.incident("a request was admitted without an outbox");
+                Err(Refused::new(StatusCode::INTERNAL_SERVER_ERROR, Some(&request), &error))
+            }
+        }
+    }
+
+    fn named(&self, headers: &HeaderMap, principal: &Principal) -> Named {
+        match text(headers, SESSION_HEADER.as_str()) {
+            None => Named::None,
+            Some(id) => self.sessions.get(id, principal).map_or(Named::Unknown, Named::Is),
+        }
+    }
+
+    /// The session that a request has to name.
+    fn session(&self, headers: &HeaderMap, principal: &Principal) -> Result<Arc<Session>, Refused> {
+        match self.named(headers, principal) {
+            Named::Is(session) => Ok(session),
+            Named::None => Err(refused(admission::no_session(true), None)),
+            Named::Unknown => Err(refused(admission::no_such_session(), None)),
+        }
     }
 
     /// For a stream that stays open.
@@ -183,38 +214,6 @@ impl Endpoint {
             let error = RpcError::internal("too many requests are under way; try again");
             Refused::new(StatusCode::SERVICE_UNAVAILABLE, request, &error)
         })
-    }
-
-    async fn legacy(
-        self: &Arc<Self>,
-        headers: &HeaderMap,
-        request: Request,
-        meta: RequestMeta,
-        from: From<'_>,
-    ) -> Result<HttpResponse, Refused> {
-        if request.known() == Some(Method::Initialize) {
-            if self.session(headers, None).is_ok() {
-                let error = RpcError::invalid_request("this session is initialized already");
-                return Err(Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error));
-            }
-            let bad = |error: RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error);
-            let params = params::read(request.params.as_ref()).map_err(bad)?;
-            let (session, result) = Session::open(&self.server, params, self.principal()).map_err(bad)?;
-            let mut response = json(StatusCode::OK, result_text(&request.id, &result));
-            if let Ok(id) = HeaderValue::from_str(&session.id) {
-                response.headers_mut().insert(SESSION_HEADER, id);
-            }
-            self.sessions.add(session).map_err(|error| {
-                self.server.refusals.say("a session, because all of them are in use");
-                Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(&request), &error)
-            })?;
-            return Ok(response);
-        }
-        let session = self.session(headers, Some(&request))?;
-        let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
-        let permit = self.permit(&self.in_flight, Some(&request))?;
-        let work = self.begin(&session, request, meta, outbox, permit, &from)?;
-        Ok(self.respond(&session, Running::start(work, messages, |work| self.detached(work)).await).await)
     }
 
     /// Answers a legacy request: with JSON if that is soon, else with a stream that outlives its response.
@@ -244,20 +243,18 @@ impl Endpoint {
 
     /// A request in its session.
     fn begin(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
+        &self,
+        ctx: Context,
+        session: &Session,
         request: Request,
-        meta: RequestMeta,
-        outbox: Outbox,
         permit: OwnedSemaphorePermit,
-        from: &From<'_>,
+        peer: &Arc<Peer>,
     ) -> Result<Work, Refused> {
         let entered = session
             .in_flight
-            .enter(&request.id, &outbox.voice)
+            .enter(&request.id, &ctx.outbox.voice)
             .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
-        let ctx = Context::in_session(session, &self.server, &request.id, meta, outbox, Arc::clone(&from.charge));
-        let (account, busy) = (from.peer.account().clone(), from.peer.work());
+        let (account, busy) = (peer.account().clone(), peer.work());
         let ended = session.ended.clone();
         Ok(Box::pin(async move {
             let answer = tokio::select! {
@@ -278,7 +275,7 @@ impl Endpoint {
         batch: Vec<Result<Message, Malformed>>,
         from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
-        let session = self.session(headers, None)?;
+        let session = self.session(headers, from.principal)?;
         if !session.revision.has(Feature::Batches) {
             return Err(Refused::plain(
                 StatusCode::BAD_REQUEST,
@@ -291,28 +288,29 @@ impl Endpoint {
         for _ in 0..requests {
             permits.push(self.permit(&self.in_flight, None)?);
         }
-        let (mut ids, mut metas) = (HashSet::new(), VecDeque::with_capacity(requests));
+        let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
+        let door = Door { server: &self.server, principal: from.principal, modern: false, headers: Some(headers) };
+        let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
         for message in &batch {
             let Ok(Message::Request(request)) = message else { continue };
-            match admission::claim(request.params.as_ref()) {
-                Ok((false, meta)) if request.known() != Some(Method::Initialize) && ids.insert(&request.id) => {
-                    metas.push_back(meta)
-                }
+            let session = || Named::Is(Arc::clone(&session));
+            let admitted = admission::admit(&door, request, Arc::clone(&from.charge), session, |_| outbox.of_request());
+            match admitted {
+                Ok(Admitted::Runs(ctx)) if ids.insert(&request.id) => contexts.push_back(ctx),
                 _ => {
                     let error = RpcError::invalid_request("this request cannot be part of a batch");
                     return Err(Refused::new(StatusCode::BAD_REQUEST, Some(request), &error));
                 }
             }
         }
-        let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
         let mut begun: Vec<Work> = Vec::new();
         let mut known: Vec<String> = Vec::new();
         for message in batch {
             match message {
                 Ok(Message::Request(request)) => {
-                    let Some((meta, permit)) = metas.pop_front().zip(permits.pop()) else { continue };
+                    let Some((ctx, permit)) = contexts.pop_front().zip(permits.pop()) else { continue };
                     let id = request.id.clone();
-                    match self.begin(&session, request, meta, outbox.of_request(), permit, &from) {
+                    match self.begin(*ctx, &session, request, permit, from.peer) {
                         Ok(work) => begun.push(self.detached(work)),
                         Err(_) => {
                             let error = RpcError::invalid_request("a request with this id is already under way");
@@ -352,28 +350,21 @@ impl Endpoint {
         Ok(self.respond(&session, Running { work, messages, ended: None }).await)
     }
 
+    /// A request that says all of itself.
     async fn modern(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        ctx: Context,
         request: Request,
-        meta: RequestMeta,
-        from: From<'_>,
+        messages: mpsc::UnboundedReceiver<Queued>,
+        peer: &Arc<Peer>,
     ) -> Result<HttpResponse, Refused> {
-        let bad = |error: &RpcError| Refused::new(StatusCode::BAD_REQUEST, Some(&request), error);
-        let (outbox, messages) = Outbox::new(QUEUED_BYTES, from.peer.account().clone());
-        let ctx = self.modern_context(headers, &request, meta, outbox, &from).map_err(|error| {
-            let status = if error.code == METHOD_NOT_FOUND { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST };
-            Refused::new(status, Some(&request), &error)
-        })?;
-        check_name(headers, &request).map_err(|error| bad(&error))?;
-        check_mirrored(headers, &request, &self.server).await.map_err(|error| bad(&error))?;
         let listens = request.known() == Some(Method::Listen);
         let permit = self.permit(if listens { &self.listens } else { &self.in_flight }, Some(&request))?;
-        let (account, busy) = (from.peer.account().clone(), from.peer.work());
+        let (account, busy) = (peer.account().clone(), peer.work());
         let work = Box::pin(async move {
             let answer = admission::answer(&ctx, &request.method, request.params.as_ref()).await;
-            let lacks = answer.as_ref().is_err_and(|error| error.code == MISSING_CLIENT_CAPABILITY);
-            let status = if lacks { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+            let bad = |error: &RpcError| error.code == MISSING_CLIENT_CAPABILITY || error.code == HEADER_MISMATCH;
+            let status = if answer.as_ref().is_err_and(bad) { StatusCode::BAD_REQUEST } else { StatusCode::OK };
             drop(permit);
             Some(Reply::of(&ctx, status, answer, &account, busy))
         });
@@ -384,36 +375,17 @@ impl Endpoint {
         })
     }
 
-    /// The checks of a modern request, in the order that the errors' meanings demand.
-    fn modern_context(
-        &self,
+    pub async fn open_stream(
+        self: &Arc<Self>,
         headers: &HeaderMap,
-        request: &Request,
-        meta: RequestMeta,
-        outbox: Outbox,
-        from: &From<'_>,
-    ) -> Result<Context, RpcError> {
-        let version = single(headers, VERSION_HEADER)?
-            .ok_or_else(|| RpcError::header_mismatch("the header MCP-Protocol-Version is missing"))?;
-        let claim = meta.modern_claim()?;
-        if version != claim.version {
-            return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`"));
-        }
-        let charge = Arc::clone(&from.charge);
-        let ctx = Context::of_claim(&self.server, &request.id, meta, self.principal(), outbox, charge)?;
-        if single(headers, "mcp-method")? != Some(request.method.as_str()) {
-            return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`"));
-        }
-        ctx.method(&request.method)?;
-        Ok(ctx)
-    }
-
-    pub async fn open_stream(self: &Arc<Self>, headers: &HeaderMap, peer: &Arc<Peer>) -> Result<HttpResponse, Refused> {
-        check_version(headers, None)?;
+        peer: &Arc<Peer>,
+        principal: &Principal,
+    ) -> Result<HttpResponse, Refused> {
+        admission::check_version(headers).map_err(|error| refused(error.into(), None))?;
         if !accepts(headers, "text/event-stream") {
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream"));
         }
-        let session = self.session(headers, None)?;
+        let session = self.session(headers, principal)?;
         let hold = Hold { permit: Some(self.listen_permit()?), busy: Some(peer.work()), charge: None };
         if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
             let (log, next) = self.streams.find(&session, last).ok_or_else(|| {
@@ -446,20 +418,21 @@ impl Endpoint {
         Ok(event_stream(log.read(1, None, hold)))
     }
 
-    pub fn end_session(&self, headers: &HeaderMap) -> Result<HttpResponse, Refused> {
-        check_version(headers, None)?;
-        let session = self.session(headers, None)?;
+    pub fn end_session(&self, headers: &HeaderMap, principal: &Principal) -> Result<HttpResponse, Refused> {
+        admission::check_version(headers).map_err(|error| refused(error.into(), None))?;
+        let session = self.session(headers, principal)?;
         self.sessions.end(&session);
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 }
 
-/// A version that nobody knows is refused, wherever it stands.
-fn check_version(headers: &HeaderMap, request: Option<&Request>) -> Result<(), Refused> {
-    match text(headers, VERSION_HEADER).filter(|version| Revision::parse(version).is_none()) {
-        Some(version) => Err(Refused::new(StatusCode::BAD_REQUEST, request, &RpcError::unsupported_version(version))),
-        None => Ok(()),
-    }
+/// What admission refuses, with the status that says so.
+fn refused(refusal: Refusal, request: Option<&Request>) -> Refused {
+    let status = match refusal.kind {
+        Kind::Wrong => StatusCode::BAD_REQUEST,
+        Kind::NoSuchSession | Kind::NoSuchMethod => StatusCode::NOT_FOUND,
+    };
+    Refused::new(status, request, &refusal.error)
 }
 
 fn notify(session: &Session, notification: &Notification) {

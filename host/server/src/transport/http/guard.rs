@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, header};
 
-use crate::config::Http;
+use crate::{base::principal::Principal, config::Http};
 
 /// Why a request is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,8 @@ impl Refusal {
     }
 }
 
-pub fn check(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
+/// Lets a request in, and says who asks.
+pub fn check(config: &Http, headers: &HeaderMap) -> Result<Principal, Refusal> {
     if !host_allowed(config, headers) {
         return Err(Refusal::Host);
     }
@@ -34,8 +35,9 @@ pub fn check(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
         return Err(Refusal::Origin);
     }
     match &config.token {
-        Some(token) if !bearer(headers).is_some_and(|given| token.matches(given)) => Err(Refusal::Token),
-        _ => Ok(()),
+        None => Ok(Principal::Anonymous),
+        Some(token) if bearer(headers).is_some_and(|given| token.matches(given)) => Ok(token.principal().clone()),
+        Some(_) => Err(Refusal::Token),
     }
 }
 
@@ -147,7 +149,7 @@ mod tests {
             for (name, value) in headers {
                 map.append(*name, value.parse().unwrap());
             }
-            assert_eq!(check(&config(), &map), expected, "{headers:?}");
+            assert_eq!(check(&config(), &map).map(|_| ()), expected, "{headers:?}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Headers of a POST: read once, and compared with the body they mirror.
 
-use http::{HeaderMap, HeaderValue, header};
-use wharf_protocol::{Method, Request, RpcError, header::decode_value, params};
+use http::{HeaderMap, header};
+use wharf_protocol::{Method, Request, RpcError, header::decode_value};
 
-use crate::{bridge, client::server::Server};
+pub const VERSION_HEADER: &str = "mcp-protocol-version";
 
 pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
@@ -46,24 +46,4 @@ pub fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError
     } else {
         Err(RpcError::header_mismatch(format!("the header Mcp-Name is missing or differs from `params.{key}`")))
     }
-}
-
-/// `Mcp-Param-*` mirror the arguments for which the tool's schema says so. What is wrong with the request otherwise is told
-/// later, by who finds it.
-pub async fn check_mirrored(headers: &HeaderMap, request: &Request, server: &Server) -> Result<(), RpcError> {
-    if request.known() != Some(Method::CallTool) {
-        return Ok(());
-    }
-    let params = request.params.as_ref();
-    let Ok(call) = params::read::<params::CallTool>(params) else { return Ok(()) };
-    let catalog = server.published.catalog().await;
-    let Some((_, tool)) = catalog.tool(&call.name).filter(|(_, tool)| !tool.mirrored.is_empty()) else {
-        return Ok(());
-    };
-    let Ok(arguments) = bridge::arguments(params.and_then(|params| params.get("arguments"))) else { return Ok(()) };
-    for mirrored in &tool.mirrored {
-        let given: Vec<&[u8]> = headers.get_all(&mirrored.header).iter().map(HeaderValue::as_bytes).collect();
-        mirrored.check(&arguments, &given)?;
-    }
-    Ok(())
 }

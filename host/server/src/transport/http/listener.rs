@@ -1,28 +1,19 @@
-//! The HTTP server: who may connect, for how long, and which path leads where. What happens at `/mcp` is in `endpoint`.
+//! The HTTP server: who may connect, and for how long. Which path leads where is in `routes`.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Router,
-    extract::{Request as HttpRequest, State},
-    response::{IntoResponse, Response as HttpResponse},
-    routing::{any, get},
-};
-use http::{HeaderValue, Method, StatusCode, header};
+use axum::Router;
+use http::{HeaderValue, header};
 use rustix::process::{Resource, getrlimit};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
-use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{
-    connections::{Connections, Peer, Place},
-    endpoint::{Endpoint, SESSION_HEADER},
-    guard,
+    connections::{Connections, Place},
     paced::{PACE, Paced},
-    refused::{Refused, turn_away},
-    sse_legacy,
+    routes::routes,
 };
 use crate::client::server::Server;
 
@@ -32,20 +23,13 @@ const HEADERS: Duration = Duration::from_secs(10);
 const CONNECTIONS: usize = 4096;
 /// What is read ahead of a connection at the most, and so the longest head of a request.
 const BUFFER_BYTES: usize = 128 << 10;
+/// Where the protocol is spoken.
+const PATH: &str = "/mcp";
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// Serves until wharf stops; then requests under way have a second to finish.
 pub async fn serve(server: Arc<Server>, listener: TcpListener) {
-    let config = &server.startup;
-    let shared = Arc::new(Endpoint::new(&server));
-    let mut app =
-        Router::new().route("/mcp", any(endpoint)).route("/healthz", get(health)).with_state(Arc::clone(&shared));
-    if config.protocol.sse {
-        app = app.merge(sse_legacy::routes(shared));
-    }
-    if !config.http.allowed_origins.is_empty() {
-        app = app.layer(cors(&config.http.allowed_origins));
-    }
+    let app = routes(&server, PATH);
     let connections = Connections::new(most_connections());
     let mut open = JoinSet::new();
     loop {
@@ -125,53 +109,5 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
-    }
-}
-
-fn cors(origins: &[String]) -> CorsLayer {
-    let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
-    CorsLayer::new()
-        .allow_origin(AllowOrigin::list(origins))
-        .allow_methods([Method::GET, Method::POST, Method::DELETE])
-        // The origin decides; which `Mcp-Param-*` there are, tools say.
-        .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers([SESSION_HEADER, header::WWW_AUTHENTICATE])
-}
-
-async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    match guard::check(&shared.server.startup.http, request.headers()) {
-        Err(guard::Refusal::Host | guard::Refusal::Origin) => StatusCode::FORBIDDEN.into_response(),
-        // Whether it is alive is no secret.
-        Ok(()) | Err(guard::Refusal::Token) if *shared.server.published.ready.borrow() => "ok\n".into_response(),
-        Ok(()) | Err(guard::Refusal::Token) => (StatusCode::SERVICE_UNAVAILABLE, "loading\n").into_response(),
-    }
-}
-
-async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    if let Err(refusal) = guard::check(&shared.server.startup.http, request.headers()) {
-        return turn_away(&shared.server, refusal);
-    }
-    let Some(peer) = request.extensions().get::<Arc<Peer>>().cloned() else {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-    };
-    let method = request.method().clone();
-    let answer = match method {
-        Method::POST => shared.post(request, &peer).await,
-        Method::GET if shared.server.startup.protocol.legacy => shared.open_stream(request.headers(), &peer).await,
-        Method::DELETE if shared.server.startup.protocol.legacy => shared.end_session(request.headers()),
-        _ => {
-            let allowed = if shared.server.startup.protocol.legacy { "POST, GET, DELETE" } else { "POST" };
-            let mut response =
-                Refused::plain(StatusCode::METHOD_NOT_ALLOWED, &format!("use {allowed}")).into_response();
-            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
-            return response;
-        }
-    };
-    match answer {
-        Ok(response) => {
-            peer.admit();
-            response
-        }
-        Err(refused) => refused.into_response(),
     }
 }

@@ -10,5 +10,6 @@ pub mod paced;
 pub mod refused;
 pub mod reply;
 pub mod resume;
+pub mod routes;
 pub mod sessions;
 pub mod sse_legacy;

@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     body::read_message,
-    connections::{Busy, Peer},
+    connections::{Busy, peer},
     endpoint::Endpoint,
     guard,
     headers::accepts,
@@ -31,7 +31,7 @@ use super::{
 use crate::{
     base::random_id,
     client::outbox::{Outbox, Queued},
-    transport::pipe::Pipe,
+    transport::pipe::{Client, Pipe},
 };
 
 /// How many bytes may wait to be read by a client.
@@ -42,8 +42,6 @@ struct Streams {
     by_id: Mutex<HashMap<String, Arc<Pipe>>>,
 }
 
-impl Streams {}
-
 /// `GET /sse` and `POST /messages`.
 pub fn routes(endpoint: Arc<Endpoint>) -> Router {
     let streams = Arc::new(Streams { endpoint, by_id: Mutex::default() });
@@ -52,9 +50,10 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    if let Err(refusal) = guard::check(&server.startup.http, request.headers()) {
-        return turn_away(server, refusal);
-    }
+    let principal = match guard::check(&server.startup.http, request.headers()) {
+        Ok(principal) => principal,
+        Err(refusal) => return turn_away(server, refusal),
+    };
     if !accepts(request.headers(), "text/event-stream") {
         return Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream").into_response();
     }
@@ -63,11 +62,9 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         Err(refused) => return refused.into_response(),
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
-    let Some(peer) = request.extensions().get::<Arc<Peer>>() else {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-    };
+    let peer = peer(&request, server);
     let (outbox, messages) = Outbox::new(QUEUED_BYTES, peer.account().clone());
-    let pipe = Pipe::new(Arc::clone(server), outbox, streams.endpoint.principal().clone(), false);
+    let pipe = Pipe::new(Arc::clone(server), outbox, Client { principal, roots: None }, false);
     let busy = peer.work();
     streams.by_id.lock().insert(id.clone(), Arc::clone(&pipe));
     let open = Open {
@@ -118,7 +115,7 @@ struct Listed {
 impl Drop for Listed {
     fn drop(&mut self) {
         self.streams.by_id.lock().remove(&self.id);
-        self.pipe.end();
+        self.pipe.abandon();
     }
 }
 
@@ -132,9 +129,7 @@ async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such stream; open one at /sse").into_response();
     };
     let endpoint = &streams.endpoint;
-    let Some(peer) = request.extensions().get::<Arc<Peer>>().cloned() else {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-    };
+    let peer = peer(&request, &endpoint.server);
     let _busy = peer.work();
     let (parts, body) = request.into_parts();
     let incoming = endpoint.server.ledger.incoming(peer.account());

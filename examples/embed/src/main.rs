@@ -1,0 +1,36 @@
+//! A program that wharf is a part of: calls a tool itself, and serves the same plugin to MCP clients over HTTP.
+//!
+//! `cargo run -p embed -- hello.wasm`, then point a client at http://127.0.0.1:7300/mcp.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use wharf::{Ask, Plugin, Wharf};
+
+#[tokio::main(flavor = "current_thread")]
+async fn serve() -> Result<()> {
+    let file = std::env::args().nth(1).context("name a plugin, such as target/plugins/hello.wasm")?;
+    let approve = |ask: Ask| async move { ask.name.starts_with("hello_") };
+    let wharf = Wharf::builder().plugin(Plugin::file(file).id("hello")).approver(approve).build().await?;
+
+    let answer = wharf.call("hello_greet", serde_json::json!({ "name": "Ada" })).await?;
+    eprintln!("{:?}", answer.content);
+
+    let app = axum::Router::new().merge(wharf.router("/mcp"));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:7300").await?;
+    Ok(axum::serve(listener, app).await?)
+}
+
+fn main() -> ExitCode {
+    // Plugins are compiled by this very program, started again for that.
+    if let Some(compiled) = wharf::compile_if_asked() {
+        return compiled;
+    }
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

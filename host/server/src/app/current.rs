@@ -1,0 +1,96 @@
+//! The config in use: one value that everybody watches, and the only place where it is replaced.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::Result;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::{
+    access::scope::Scopes,
+    config::{self, CommandLine, Config, Plugin},
+};
+
+/// What a config is made of, each time it is read.
+#[derive(Debug, Default)]
+pub struct Origins {
+    pub file: Option<PathBuf>,
+    /// In place of a file.
+    pub text: Option<String>,
+    pub command_line: CommandLine,
+    /// By the program itself.
+    pub given: Vec<Plugin>,
+    pub cache_dir: Option<PathBuf>,
+}
+
+impl Origins {
+    pub fn read(&self) -> Result<Config> {
+        let mut config = match &self.text {
+            Some(text) => config::from_text(text, self.file.as_deref(), &self.command_line)?,
+            None => config::load(self.file.as_deref(), &self.command_line)?,
+        };
+        for plugin in &self.given {
+            config.give(plugin.clone())?;
+        }
+        Ok(config)
+    }
+}
+
+pub struct Current {
+    origins: Mutex<Origins>,
+    config: watch::Sender<Arc<Config>>,
+    scopes: Arc<Scopes>,
+}
+
+impl Current {
+    pub fn new(origins: Origins, config: Arc<Config>, scopes: Arc<Scopes>) -> Arc<Self> {
+        Arc::new(Self { origins: Mutex::new(origins), config: watch::Sender::new(config), scopes })
+    }
+
+    pub fn watch(&self) -> watch::Receiver<Arc<Config>> {
+        self.config.subscribe()
+    }
+
+    /// Reads everything anew. What is wrong changes nothing, and is said.
+    pub fn reload(&self) {
+        let origins = self.origins.lock();
+        match origins.read() {
+            Ok(new) => {
+                for key in new.startup.differs(&self.config.borrow().startup) {
+                    tracing::warn!("`{key}` changed; it takes effect when wharf starts anew");
+                }
+                self.take(&origins, new);
+                tracing::info!("the config was read anew");
+            }
+            Err(error) => tracing::error!("the config is not used, the last good one stays: {error:#}"),
+        }
+    }
+
+    /// Gives a plugin, in the place of the one with its id; gives the number of the config with it.
+    pub fn give(&self, plugin: Plugin) -> Result<u64> {
+        let mut origins = self.origins.lock();
+        let mut new = (**self.config.borrow()).clone();
+        new.give(plugin.clone())?;
+        origins.given.retain(|other| other.name() != plugin.name());
+        origins.given.push(plugin);
+        Ok(self.take(&origins, new))
+    }
+
+    /// Takes a given plugin away; none if there is no such.
+    pub fn take_away(&self, id: &str) -> Option<u64> {
+        let mut origins = self.origins.lock();
+        let at = origins.given.iter().position(|plugin| plugin.name() == id)?;
+        origins.given.remove(at);
+        let mut new = (**self.config.borrow()).clone();
+        new.plugins.retain(|plugin| plugin.id != id);
+        Some(self.take(&origins, new))
+    }
+
+    fn take(&self, origins: &Origins, mut new: Config) -> u64 {
+        let number = self.config.borrow().number + 1;
+        new.number = number;
+        self.scopes.renew(new.places(origins.cache_dir.as_deref()));
+        self.config.send_replace(Arc::new(new));
+        number
+    }
+}

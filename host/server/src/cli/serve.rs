@@ -1,0 +1,121 @@
+//! `wharf run` and `wharf serve`: clients at stdin and stdout, over HTTP, or both.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+};
+
+use super::arguments::{Run, Serve};
+use crate::{
+    app::{Builder, Wharf},
+    base::parent,
+    config::{self, CommandLine},
+};
+
+/// What is served, and for how long.
+struct Transports {
+    stdio: bool,
+    http: bool,
+    /// Ends with the process that started it, whoever else may hold its pipes.
+    with_parent: bool,
+}
+
+pub(super) async fn run(run: &Run) -> Result<()> {
+    let command_line = run.granted.command_line(&run.plugins);
+    let builder = builder(run, command_line)?.roots_in_home();
+    serve_all(builder, Transports { stdio: true, http: false, with_parent: true }).await
+}
+
+pub(super) async fn serve(serve: &Serve) -> Result<()> {
+    let command_line = serve.run.granted.command_line(&serve.run.plugins);
+    let builder = builder(&serve.run, CommandLine { listen: serve.listen, ..command_line })?;
+    serve_all(builder, Transports { stdio: serve.stdio, http: true, with_parent: false }).await
+}
+
+fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
+    let file = config::find(run.config.config.as_deref())?;
+    refuse_nothing(file.as_deref(), &run.plugins)?;
+    let builder = Wharf::builder().command_line(command_line).progress(|text| tracing::info!("{text}"));
+    Ok(match file {
+        Some(file) => builder.config_file(file),
+        None => builder,
+    })
+}
+
+/// Serving nothing is a mistake more often than a wish.
+fn refuse_nothing(file: Option<&Path>, plugins: &[PathBuf]) -> Result<()> {
+    if file.is_none() && plugins.is_empty() {
+        let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
+        bail!("nothing to serve: name a plugin (wharf run hello.wasm), or write a config to {default}");
+    }
+    Ok(())
+}
+
+/// Ends with the transports: waits for the first of stdin's end, SIGTERM, ctrl-c and the parent's end, then for what is under
+/// way.
+async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
+    let Transports { stdio, http, with_parent } = transports;
+    // Before anything is announced, so that there is no moment in which they would end the process at once.
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
+    let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
+    let wharf = builder.begin()?.run();
+    let listener = if http { Some(listen(&wharf).await?) } else { None };
+    let stop = wharf.stopping();
+    let mut signals = JoinSet::new();
+    let reloads = wharf.clone();
+    signals.spawn(async move {
+        while hangup.recv().await.is_some() {
+            reloads.reload();
+        }
+    });
+    signals.spawn({
+        let stop = stop.clone();
+        async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+                () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
+                () = stop.cancelled() => {}
+            }
+            stop.cancel();
+        }
+    });
+    let pipe = async {
+        if stdio {
+            let served = wharf.session(tokio::io::stdin(), tokio::io::stdout()).serve().await;
+            // Who started it is done with it.
+            stop.cancel();
+            served?;
+        }
+        Ok(())
+    };
+    let web = async {
+        if let Some(listener) = listener {
+            wharf.serve_http(listener).await;
+        }
+    };
+    let (served, ()) = tokio::join!(pipe, web);
+    wharf.stop().await;
+    served
+}
+
+async fn listen(wharf: &Wharf) -> Result<TcpListener> {
+    let http = wharf.http();
+    let address = http.listen;
+    if !address.ip().is_loopback() && http.token.is_none() {
+        bail!(
+            "{address} can be reached from other machines, so a token is needed: set `token_env` in [http] to the name of an \
+             environment variable that holds one, or listen on 127.0.0.1"
+        );
+    }
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}; another program may use the port, choose another with --listen")
+    })?;
+    tracing::info!("serving MCP at http://{}/mcp", listener.local_addr()?);
+    Ok(listener)
+}

@@ -1,0 +1,51 @@
+//! `completion/complete`.
+
+use serde_json::json;
+use wharf_protocol::{
+    Method, RpcError, model as mcp,
+    params::{self, CompleteContext, Reference},
+};
+use wharf_sandbox::model::Target;
+
+use super::{failed::other_failed, once::once, request::Request};
+use crate::{
+    access::scope::CallRoots,
+    bridge::{self, check_uri},
+    client::context::Context,
+};
+
+pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String, RpcError> {
+    let catalog = ctx.server.published.catalog().await;
+    let (served, target) = match &params.reference {
+        Reference::Prompt { name } => {
+            let found = catalog.prompt(name).map(|(served, prompt)| (served, Target::Prompt(prompt.own_name.clone())));
+            found.ok_or_else(|| RpcError::invalid_params("unknown prompt"))?
+        }
+        Reference::Resource { uri } => {
+            check_uri(uri)?;
+            // Clients may name the template or a URI it covers.
+            let served = catalog.template(uri).or_else(|| catalog.resource(uri).map(|(served, _)| served));
+            let served = served.ok_or_else(|| RpcError::invalid_params("unknown resource template"))?;
+            (served, Target::Template(uri.clone()))
+        }
+    };
+    if !served.plugin.code().exports().completions {
+        return Ok(ctx.encoder.completion(mcp::Completion { values: vec![], total: None, has_more: false }));
+    }
+    let (Reference::Prompt { name } | Reference::Resource { uri: name }) = &params.reference;
+    let none = json!({});
+    let bytes = params.argument.value.len();
+    let request = Request { method: Method::Complete, name, arguments: &none, bytes, served };
+    let CompleteContext { arguments } = params.context.unwrap_or_default();
+    let operation = wharf_sandbox::Complete {
+        target,
+        argument: params.argument.name,
+        value: params.argument.value,
+        others: arguments.unwrap_or_default().into_iter().collect(),
+    };
+    // Somebody is typing: nobody is asked for anything, and no folder is open.
+    match once(ctx, &request, operation, &CallRoots::default()).await {
+        Ok(ran) => Ok(ctx.encoder.completion(bridge::completion(ran.outcome))),
+        Err(failed) => other_failed(failed),
+    }
+}

@@ -1,0 +1,34 @@
+//! A call of a tool without any client: as a modern client would make it that can do nothing but call.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use wharf_protocol::model::ToolResult;
+
+use super::tool::{Wanted, call as call_tool};
+use crate::{
+    base::principal::Principal,
+    client::{context::Context, outbox::Outbox, server::Server},
+};
+
+/// The error is a sentence.
+pub async fn call(
+    server: &Arc<Server>,
+    principal: Principal,
+    tool: &str,
+    arguments: &Value,
+) -> Result<ToolResult, String> {
+    let client = server.ledger.client(&principal.to_string());
+    let text = serde_json::value::to_raw_value(arguments).map_err(|error| error.to_string())?;
+    let charge = client.account.charge(text.get().len()).map_err(|full| full.to_string())?;
+    // Nobody reads what is said during the call; what there is no room for is dropped.
+    let (outbox, _messages) = Outbox::new(1, client.account.clone());
+    let ctx = Context::direct(server, principal, outbox, Arc::new(charge));
+    let wanted = Wanted { name: tool.to_owned(), arguments: Some(&text), retry: Default::default(), task: None };
+    match call_tool(&ctx, wanted).await {
+        Ok(answered) => answered
+            .into_result()
+            .ok_or_else(|| format!("the tool `{tool}` wants to ask its client something, and there is none to answer")),
+        Err(error) => Err(error.message),
+    }
+}

@@ -1,0 +1,92 @@
+//! What stands between a request that is right and a plugin that runs, in this order: whoever has to say yes, then the folders
+//! that the client opens. A gate may refuse, or ask the client.
+
+use wharf_protocol::{Object, RpcError, model as mcp};
+
+use super::{
+    failed::{Failed, ROOTS_KEY},
+    request::Request,
+};
+use crate::{
+    access::{approval::Ask, scope::CallRoots},
+    base::request_state::Carried,
+    bridge,
+    client::{context::Context, session::PERSON},
+    observe::record::Ended,
+};
+
+/// What a request brings along from the gates.
+pub struct Passed {
+    pub roots: CallRoots,
+}
+
+/// Takes a request through all gates. `offered`: what the client answers, by key.
+pub async fn pass(
+    ctx: &Context,
+    request: &Request<'_>,
+    offered: &Object,
+    carried: &mut Carried,
+) -> Result<Passed, Failed> {
+    approval(ctx, request, carried).await?;
+    let roots = roots(ctx, request, offered, carried).await?;
+    Ok(Passed { roots })
+}
+
+/// Asked once for each request, however often its client has to answer something in between.
+async fn approval(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -> Result<(), Failed> {
+    let Some(approver) = ctx.server.approver.as_ref().filter(|_| !carried.approved) else { return Ok(()) };
+    let ask = Ask {
+        principal: ctx.principal.clone(),
+        plugin: request.served.config.id.clone(),
+        method: request.method.as_str(),
+        name: request.name.to_owned(),
+        arguments: request.arguments.clone(),
+    };
+    // Who does not answer says no.
+    if tokio::time::timeout(PERSON, approver.approve(ask)).await.unwrap_or(false) {
+        carried.approved = true;
+        return Ok(());
+    }
+    request.record(ctx, None).end(Ended::Refused, 0, &[]);
+    Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
+}
+
+/// The roots of this call, asked for if need be.
+async fn roots(
+    ctx: &Context,
+    request: &Request<'_>,
+    offered: &Object,
+    carried: &mut Carried,
+) -> Result<CallRoots, Failed> {
+    let scopes = &ctx.server.scopes;
+    if !request.served.config.grants.roots.is_given() {
+        return Ok(CallRoots::default());
+    }
+    if let Some(given) = &ctx.roots {
+        return Ok(given.clone());
+    }
+    if !ctx.capabilities.roots {
+        return Ok(scopes.fixed_roots());
+    }
+    if !scopes.accepts_roots() {
+        return Ok(CallRoots::default());
+    }
+    if let Some(session) = &ctx.session {
+        return Ok(session.roots(&ctx.server, &ctx.outbox).await);
+    }
+    let known = match (&carried.roots, offered.get(ROOTS_KEY)) {
+        (Some(uris), _) => uris.clone(),
+        (None, Some(reply)) => {
+            let roots = bridge::roots(reply)
+                .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{ROOTS_KEY}`: {problem}")))?;
+            roots.roots.into_iter().map(|root| root.uri).collect()
+        }
+        (None, None) => {
+            let question = [(ROOTS_KEY.to_owned(), mcp::Question::Roots)];
+            return Err(request.input_required(ctx, &question, std::mem::take(carried)));
+        }
+    };
+    let roots: Vec<_> = known.iter().map(|uri| wharf_protocol::params::Root { uri: uri.clone(), name: None }).collect();
+    carried.roots = Some(known);
+    Ok(scopes.open(&roots, &CallRoots::default()))
+}

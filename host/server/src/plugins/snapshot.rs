@@ -1,0 +1,109 @@
+//! How everything fares at one moment, in words and numbers: what `check` and `inspect` print, and what an embedding program
+//! can show.
+
+use super::{
+    catalog::Served,
+    published::Published,
+    status::{Status, Subject},
+};
+use crate::access::{grants, scope::Scopes};
+
+/// A plugin, or what should be one.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PluginStatus {
+    pub subject: Subject,
+    pub status: Status,
+    /// What is served of it: this version, or the last good one.
+    pub serving: Option<Serving>,
+}
+
+/// What is served of a plugin.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Serving {
+    /// The SHA-256 of its component, in hexadecimal.
+    pub sha256: String,
+    pub tools: Vec<Entry>,
+    /// By URI.
+    pub resources: Vec<Entry>,
+    /// By URI template.
+    pub templates: Vec<Entry>,
+    pub prompts: Vec<Entry>,
+    pub completions: bool,
+    /// What it is granted, a few words for each thing.
+    pub granted: Vec<String>,
+    /// What its imports would let it use, if it were granted; and what of that is not.
+    pub could_use: Vec<&'static str>,
+    pub not_granted: Vec<&'static str>,
+    pub imports: Vec<String>,
+    /// Whether calls of the same client may follow each other in one instance.
+    pub reused: bool,
+    /// What the operator should know of its directories.
+    pub notes: Vec<String>,
+}
+
+/// Something that a plugin offers.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Entry {
+    /// As clients know it.
+    pub name: String,
+    /// As the plugin calls it.
+    pub own_name: String,
+    pub description: String,
+    /// The JSON Schema of its arguments, if it is a tool.
+    pub schema: Option<String>,
+}
+
+impl Published {
+    /// How every plugin fares now.
+    pub fn plugins(&self, scopes: &Scopes) -> Vec<PluginStatus> {
+        let catalog = self.catalog.borrow().clone();
+        let of = |subject: &Subject| catalog.served().iter().find(|served| subject.is_plugin(&served.config.id));
+        let all = self.status().into_iter().map(|(subject, status)| {
+            let serving = of(&subject).map(|served| Serving::of(served, scopes));
+            PluginStatus { subject, status, serving }
+        });
+        all.collect()
+    }
+}
+
+impl Serving {
+    fn of(served: &Served, scopes: &Scopes) -> Self {
+        let (config, offer, code) = (&served.config, &served.offer, served.plugin.code());
+        let entry = |name: &str, own_name: &str, description: &str| Entry {
+            name: name.to_owned(),
+            own_name: own_name.to_owned(),
+            description: description.to_owned(),
+            schema: None,
+        };
+        let tools = offer.tools.iter().map(|tool| Entry {
+            schema: Some(tool.input.text.get().to_owned()),
+            ..entry(&tool.published.name, &tool.own_name, &tool.published.description)
+        });
+        let resources = offer.resources.iter().map(|one| entry(&one.uri, &one.uri, &one.name));
+        let templates = offer
+            .templates
+            .iter()
+            .map(|one| &one.published)
+            .map(|one| entry(&one.uri_template, &one.uri_template, &one.name));
+        let prompts = offer.prompts.iter().map(|prompt| {
+            entry(&prompt.published.name, &prompt.own_name, prompt.published.description.as_deref().unwrap_or_default())
+        });
+        Self {
+            sha256: code.digest_hex(),
+            tools: tools.collect(),
+            resources: resources.collect(),
+            templates: templates.collect(),
+            prompts: prompts.collect(),
+            completions: code.exports().completions,
+            granted: config.grants.describe(),
+            could_use: grants::could_use(code.imports()),
+            not_granted: config.grants.unused(code.imports()),
+            imports: code.imports().to_vec(),
+            reused: config.reuse,
+            notes: scopes.problems(&config.grants),
+        }
+    }
+}
