@@ -3,6 +3,14 @@
 //! Everything wharf says is checked against the schema of its revision as it is read; what breaks it fails the test. Nothing
 //! here sleeps: each wait is for an event and has a limit.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 use std::{path::PathBuf, task::Poll, time::Duration};
 
 pub mod exchange;

@@ -1,6 +1,9 @@
 //! Guests that misbehave in a call: what the client is told, what the operator reads, what the host spends, and that the
 //! plugin beside them goes on.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
+
 use std::time::{Duration, Instant};
 
 use e2e::{Folder, PATIENCE, Pipe, Value, is_error, json, plugin, text};

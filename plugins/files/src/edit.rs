@@ -30,15 +30,15 @@ fn by_lines(text: &str, old: &str, new: &str) -> Option<String> {
     let wanted: Vec<&str> = old.trim_end_matches('\n').split('\n').collect();
     let fits = |window: &[&str]| window.iter().zip(&wanted).all(|(line, want)| line.trim() == want.trim());
     let at = lines.windows(wanted.len()).position(fits)?;
-    let indent = |line: &str| line[..line.len() - line.trim_start().len()].to_owned();
-    let (had, asked) = (indent(lines[at]), indent(wanted[0]));
+    let indent = |line: &str| line.strip_suffix(line.trim_start()).unwrap_or_default().to_owned();
+    let (had, asked) = (indent(lines.get(at)?), indent(wanted.first()?));
     let replaced = new.trim_end_matches('\n').split('\n').map(|line| match line.strip_prefix(asked.as_str()) {
         Some(rest) if !line.trim().is_empty() => format!("{had}{rest}"),
         _ => line.to_owned(),
     });
-    let mut result: Vec<String> = lines[..at].iter().map(|line| (*line).to_owned()).collect();
+    let mut result: Vec<String> = lines.iter().take(at).map(|line| (*line).to_owned()).collect();
     result.extend(replaced);
-    result.extend(lines[at + wanted.len()..].iter().map(|line| (*line).to_owned()));
+    result.extend(lines.iter().skip(at + wanted.len()).map(|line| (*line).to_owned()));
     Some(result.join("\n"))
 }
 

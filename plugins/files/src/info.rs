@@ -114,7 +114,8 @@ fn readable(bytes: u64) -> String {
         size /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{bytes} B") } else { format!("{size:.2} {}", units[unit]) }
+    let name = units.get(unit).copied().unwrap_or_default();
+    if unit == 0 { format!("{bytes} {name}") } else { format!("{size:.2} {name}") }
 }
 
 /// Everything under a folder, links not followed.

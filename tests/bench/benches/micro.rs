@@ -1,6 +1,13 @@
 //! What each step of a call costs by itself: `cargo xtask bench --micro`. For finding what to mend; the ratios that count
 //! are those of whole calls.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a benchmark that cannot run ends by panicking"
+)]
+
 use std::{path::Path, sync::Arc};
 
 use divan::{Bencher, black_box};

@@ -1,6 +1,15 @@
 //! Everything about the running binary that needs no quiet machine, in one program: thirty would be linked one by one.
 //! What measures time or memory, or fills the machine on purpose, stands beside this folder in programs of its own.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+#![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
+
 mod answers_modern;
 mod asking;
 mod cache;

@@ -69,7 +69,7 @@ impl Plugin {
         let read = fs::File::open(args.path).and_then(|mut file| file.read(&mut bytes));
         read.map_or_else(
             |error| format!("error: {error}"),
-            |count| String::from_utf8_lossy(&bytes[..count]).into_owned(),
+            |count| String::from_utf8_lossy(bytes.get(..count).unwrap_or_default()).into_owned(),
         )
     }
 

@@ -129,7 +129,7 @@ impl Showcase {
     fn write_poem(call: &Call) -> Result<String> {
         let params = r#"{"messages":[{"role":"user","content":{"type":"text","text":"A poem."}}],"maxTokens":50,"includeContext":"allServers"}"#;
         let reply = call.sample("poem", wharf_sdk::serde_json::from_str(params)?)?;
-        Ok(reply["content"]["text"].as_str().unwrap_or("no text").to_owned())
+        Ok(reply.pointer("/content/text").and_then(|text| text.as_str()).unwrap_or("no text").to_owned())
     }
 
     /// Tells what the client calls its roots.
