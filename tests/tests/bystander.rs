@@ -1,5 +1,6 @@
 //! A plugin that uses all it is allowed, beside one that wants to work: the latter hardly notices, and neither does `ping`.
 
+#![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
 

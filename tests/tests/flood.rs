@@ -1,6 +1,7 @@
 //! Clients that do not read, that open far too much, and that bring back what is not theirs: memory stays bounded, they get
 //! the answers that are documented, and another client notices nothing.
 
+#![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
 

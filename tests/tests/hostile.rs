@@ -1,6 +1,7 @@
 //! Guests that misbehave in a call: what the client is told, what the operator reads, what the host spends, and that the
 //! plugin beside them goes on.
 
+#![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
 

@@ -1,5 +1,6 @@
 //! Plugins that come, change and go while clients use them: no call is lost, and each change is told once.
 
+#![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
 

@@ -1,5 +1,6 @@
 //! Directories that change under a plugin's feet, and files that are no files: nothing outside is ever read, nothing hangs.
 
+#![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
 

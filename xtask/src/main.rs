@@ -2,6 +2,8 @@
 //!
 //! Everything a fresh machine needs beyond Rust itself is set up here, so that one command is enough.
 
+#![expect(clippy::disallowed_methods, reason = "the project's own commands work on its files")]
+
 use std::{
     env,
     path::{Path, PathBuf},

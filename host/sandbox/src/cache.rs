@@ -174,6 +174,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "makes the folders that the cache is to open or refuse")]
 mod tests {
     use super::*;
 

@@ -226,6 +226,7 @@ async fn watch(child: Option<u32>, long: Duration, slow: impl Fn()) {
 }
 
 /// How long a process has computed, where the system tells.
+#[expect(clippy::disallowed_methods, reason = "/proc is no file of anybody's")]
 fn cpu_time(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // Behind the name, which may hold anything.
@@ -322,6 +323,7 @@ pub fn compile_if_asked() -> Option<ExitCode> {
 }
 
 /// Takes from this process what compiling does not need.
+#[expect(clippy::disallowed_methods, reason = "/proc is no file of anybody's")]
 fn confine(limits: &Limits) -> std::io::Result<()> {
     let set = |resource, most: u64| {
         let current = rustix::process::getrlimit(resource);
@@ -392,6 +394,7 @@ fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
 }
 
 #[cfg(all(test, target_os = "linux"))]
+#[expect(clippy::disallowed_methods, reason = "tries files to see them refused, on a thread that it joins")]
 mod tests {
     use std::{
         io::ErrorKind,

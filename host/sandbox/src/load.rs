@@ -208,6 +208,8 @@ fn digest(mut file: File) -> std::io::Result<(File, [u8; 32])> {
     Ok((file, sha.finalize().into()))
 }
 
+/// Runs work that may block on a thread that may, and waits for it.
+#[expect(clippy::disallowed_methods, reason = "waits for what it spawns")]
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

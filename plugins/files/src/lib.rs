@@ -4,6 +4,8 @@
 //! The plugin enforces nothing: it sees only the folders that are open to the call, and the sandbox holds it to them. What
 //! it checks itself it checks to answer in words a model can act on.
 
+#![expect(clippy::disallowed_methods, reason = "files are what it is for; the sandbox says which")]
+
 use std::fs;
 
 use wharf_sdk::{Body, ResourceContents, prelude::*, resources};

@@ -1,6 +1,7 @@
 //! What each step of a call costs by itself: `cargo xtask bench --micro`. For finding what to mend; the ratios that count
 //! are those of whole calls.
 
+#![expect(clippy::disallowed_methods, reason = "what is measured reads files that are made here")]
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -5,6 +5,11 @@
 //! any other stdio server that has a tool `echo` with an argument `message`; `--before WHARF` compares nothing but another build of
 //! wharf with this one.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it writes what servers are to read and its report; what it spawns ends with it"
+)]
+
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail};

@@ -1,5 +1,7 @@
 //! Every input that was ever worth keeping, once more: what crashed stays mended.
 
+#![expect(clippy::disallowed_methods, reason = "the corpus is a folder of files")]
+
 use std::{
     path::Path,
     time::{Duration, Instant},

@@ -2,6 +2,11 @@
 //!
 //! Every step is checked; the first one that does not hold ends the demo with an error.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it shows wharf following files that change; what it spawns ends with it"
+)]
+
 use std::{
     io::Write,
     path::{Path, PathBuf},

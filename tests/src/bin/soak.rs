@@ -4,6 +4,7 @@
 //! Fails if one of the four gets a wrong answer or none, if the memory in use exceeds its bound, if anything is left
 //! afterwards, or if wharf does not end in order.
 
+#![expect(clippy::disallowed_methods, reason = "it looks into /proc, and takes plugins away")]
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
 

@@ -1,6 +1,7 @@
 //! Everything about the running binary that needs no quiet machine, in one program: thirty would be linked one by one.
 //! What measures time or memory, or fills the machine on purpose, stands beside this folder in programs of its own.
 
+#![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -4,6 +4,7 @@
 //! Whatever is tried, the client beside it is answered, the memory in use stays within what the config says, and what is
 //! refused is said. The table of all that is tried is docs/threats.md.
 
+#![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
 
