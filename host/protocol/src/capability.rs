@@ -5,7 +5,7 @@ use serde_json::{Value, json, value::RawValue};
 use crate::{Object, revision::Revision};
 
 /// The extension by which modern servers answer a call with a task.
-pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The abilities of a client that a server may use, for a session (legacy) or one request (modern).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,7 +56,7 @@ impl ClientCapabilities {
 
 /// What wharf declares. The same from the first moment on, since plugins come and go and there is no way to tell a
 /// client that capabilities changed. `tasks`: whether calls may run in the background.
-pub fn server_capabilities(revision: Revision, tasks: bool) -> Value {
+pub(crate) fn server_capabilities(revision: Revision, tasks: bool) -> Value {
     let mut capabilities = Object::new();
     capabilities.insert("tools".into(), json!({ "listChanged": true }));
     capabilities.insert("resources".into(), json!({ "subscribe": true, "listChanged": true }));

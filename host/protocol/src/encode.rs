@@ -23,11 +23,11 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Encoder {
     pub revision: Revision,
-    pub server: ServerInfo,
+    server: ServerInfo,
     /// Whether calls may run in the background.
     pub tasks: bool,
     /// How long clients may keep lists.
-    pub lists: CacheHint,
+    lists: CacheHint,
     /// What ends a result that has no `_meta` of its own: the members that every modern result has, and the brace.
     ending: Box<str>,
 }
@@ -306,7 +306,7 @@ impl Encoder {
         self.complete(object)
     }
 
-    pub fn content(&self, content: Content) -> Value {
+    fn content(&self, content: Content) -> Value {
         match content {
             Content::Text(text) => text_block(text),
             Content::Image { mime_type, data } => media("image", &mime_type, &data),

@@ -10,15 +10,15 @@ use crate::{
 };
 
 pub const PARSE_ERROR: i32 = -32700;
-pub const INVALID_REQUEST: i32 = -32600;
+pub(crate) const INVALID_REQUEST: i32 = -32600;
 pub const METHOD_NOT_FOUND: i32 = -32601;
 pub const INVALID_PARAMS: i32 = -32602;
-pub const INTERNAL_ERROR: i32 = -32603;
+const INTERNAL_ERROR: i32 = -32603;
 /// Legacy revisions only; modern ones say [`INVALID_PARAMS`].
 pub const RESOURCE_NOT_FOUND: i32 = -32002;
-pub const HEADER_MISMATCH: i32 = -32020;
+const HEADER_MISMATCH: i32 = -32020;
 pub const MISSING_CLIENT_CAPABILITY: i32 = -32021;
-pub const UNSUPPORTED_PROTOCOL_VERSION: i32 = -32022;
+const UNSUPPORTED_PROTOCOL_VERSION: i32 = -32022;
 
 /// A JSON-RPC error object.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -40,7 +40,7 @@ impl RpcError {
         self
     }
 
-    pub fn parse(message: impl Into<String>) -> Self {
+    pub(crate) fn parse(message: impl Into<String>) -> Self {
         Self::new(PARSE_ERROR, message)
     }
 

@@ -14,7 +14,7 @@ pub enum Level {
 }
 
 impl Level {
-    pub const ALL: [Level; 8] = [
+    const ALL: [Level; 8] = [
         Self::Debug,
         Self::Info,
         Self::Notice,
@@ -25,7 +25,7 @@ impl Level {
         Self::Emergency,
     ];
 
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
             Self::Info => "info",

@@ -42,7 +42,7 @@ impl Id {
         integer.then(|| Self::Integer(raw.into()))
     }
 
-    pub fn to_json(&self) -> String {
+    fn to_json(&self) -> String {
         match self {
             Self::Integer(digits) => digits.to_string(),
             Self::String(text) => Value::String(text.to_string()).to_string(),
@@ -133,7 +133,7 @@ impl Frame {
 }
 
 /// The most messages of one batch.
-pub const MAX_BATCH: usize = 100;
+const MAX_BATCH: usize = 100;
 
 /// The items of a batch: no more are ever read than one may have.
 struct Items<'a>(Vec<&'a RawValue>);

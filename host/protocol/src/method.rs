@@ -29,7 +29,7 @@ pub enum Method {
 }
 
 impl Method {
-    pub const ALL: [Self; 20] = [
+    const ALL: [Self; 20] = [
         Self::Initialize,
         Self::Ping,
         Self::Discover,

@@ -28,13 +28,13 @@ const SUFFIX: &str = ".2.artifact";
 /// The directory's size above which the oldest artifacts go.
 const MAX_BYTES: u64 = 2 << 30;
 
-pub struct Cache {
+pub(crate) struct Cache {
     directory: Dir,
 }
 
 impl Cache {
     /// Opens or makes the directory. Its parent must exist or be makeable.
-    pub fn open(path: &Path) -> std::io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let unusable = |why: &str| std::io::Error::other(format!("{}: {why}", path.display()));
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(unusable("not a directory to keep files in"));

@@ -54,7 +54,7 @@ impl Account {
     }
 
     /// How much is left, as things stand.
-    pub fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.0.limit.saturating_sub(self.used())
     }
 
@@ -119,7 +119,7 @@ impl Charge {
     }
 
     /// Gives back all but so much.
-    pub fn shrink(&mut self, to: usize) {
+    pub(crate) fn shrink(&mut self, to: usize) {
         let excess = self.bytes.saturating_sub(to);
         self.bytes -= excess;
         self.account.give(excess);

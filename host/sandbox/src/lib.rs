@@ -33,13 +33,12 @@ mod store;
 mod warm;
 
 pub use bindings::model;
-pub use cache::Cache;
 pub use call::{Call, Report};
 pub use compile::{CompilerConfig, Program, compile_if_asked};
 pub use component::Exports;
 pub use instance::Operation;
 pub use load::{Code, Plugin};
-pub use load_error::{EngineError, LoadError, MAX_COMPONENT_BYTES};
+pub use load_error::{EngineError, LoadError};
 pub use look::would_instantiate;
 pub use operation::{
     CallError, CallTool, Complete, GetPrompt, List, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,

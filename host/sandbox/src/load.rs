@@ -181,16 +181,8 @@ impl Plugin {
         Self(Arc::new(PluginInner { code, spec, number, admission, running: AtomicUsize::new(0), turns }))
     }
 
-    pub fn id(&self) -> &str {
-        &self.0.spec.id
-    }
-
     pub fn code(&self) -> &Code {
         &self.0.code
-    }
-
-    pub fn spec(&self) -> &PluginSpec {
-        &self.0.spec
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a file is no plugin, and why there is no sandbox.
 
 /// The largest component accepted.
-pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
+pub(crate) const MAX_COMPONENT_BYTES: usize = 64 << 20;
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]

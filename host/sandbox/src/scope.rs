@@ -38,8 +38,8 @@ impl Scope {
 /// A directory, held by an open handle so that no path is resolved again, under the path the guest sees.
 #[derive(Clone)]
 pub struct Directory {
-    pub guest_path: String,
-    pub writable: bool,
+    pub(crate) guest_path: String,
+    pub(crate) writable: bool,
     identity: Option<(u64, u64)>,
     pub(crate) handle: wasmtime_wasi::filesystem::Dir,
 }
