@@ -10,20 +10,27 @@ pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// The abilities of a client that a server may use, for a session (legacy) or one request (modern).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientCapabilities {
+    /// The client tells its roots when it is asked for them.
     pub roots: bool,
+    /// It shows a form to a person and sends back what they fill in.
     pub form: bool,
+    /// It has a person open a page of the web.
     pub url: bool,
+    /// It has its model write something on behalf of the server.
     pub sampling: bool,
+    /// Its model may be given tools meanwhile.
     pub sampling_tools: bool,
-    /// The tasks extension of modern revisions.
+    /// It has the tasks extension of modern revisions: a call may be answered with a task.
     pub tasks: bool,
     /// The JSON as sent, for plugins that want more than wharf reads.
     pub text: Box<str>,
 }
 
 impl ClientCapabilities {
-    /// What the client can do in a revision: an ability that the revision does not have cannot be used, whatever the client
-    /// says. Unknown members are kept and ignored: the set is not closed.
+    /// Reads what a client declares; `None` if that is not a JSON object.
+    ///
+    /// An ability that the revision does not have cannot be used, whatever the client says. Members that wharf does not know
+    /// are ignored, but stay in [`text`](Self::text), since clients may declare more than MCP defines.
     pub fn read(raw: &RawValue, revision: Revision) -> Option<Self> {
         let all = Self { text: raw.get().into(), ..Self::read_all(&serde_json::from_str(raw.get()).ok()?) };
         let (elicitation, later) = (revision >= Revision::V2025_06_18, revision >= Revision::V2025_11_25);
@@ -43,7 +50,7 @@ impl ClientCapabilities {
         let url = inside("elicitation", "url");
         Self {
             roots: has("roots"),
-            // An empty object means form only; naming url alone leaves form out.
+            // An empty object means that the client has forms only. One that names only `url` has no forms.
             form: has("elicitation") && (inside("elicitation", "form") || !url),
             url,
             sampling: has("sampling"),
@@ -54,8 +61,8 @@ impl ClientCapabilities {
     }
 }
 
-/// What wharf declares. The same from the first moment on, since plugins come and go and there is no way to tell a
-/// client that capabilities changed. `tasks`: whether calls may run in the background.
+/// What wharf declares. It declares everything from the start, whatever plugins are loaded: plugins come and go, and there is
+/// no way to tell a client that the server's capabilities have changed. `tasks` says whether calls may run in the background.
 pub(crate) fn server_capabilities(revision: Revision, tasks: bool) -> Value {
     let mut capabilities = Object::new();
     capabilities.insert("tools".into(), json!({ "listChanged": true }));

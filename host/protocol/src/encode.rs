@@ -1,4 +1,5 @@
-//! Writes neutral results for a revision: one place that knows which member exists since when.
+//! Writes results for a revision. The types of `model` are the same for all revisions; this is the one place that knows which
+//! member exists since when.
 //!
 //! Everything here returns the JSON of a complete `result`, so that what does not change from call to call, such as
 //! lists, can be encoded once and kept.
@@ -19,28 +20,31 @@ use crate::{
     revision::{Era, Revision},
 };
 
-/// Encodes for one revision, in the name of one server.
+/// Writes results as one revision has them, in the name of one server. A server makes one for each revision and keeps them.
 #[derive(Debug, Clone)]
 pub struct Encoder {
+    /// The revision in which everything is written.
     pub revision: Revision,
     server: ServerInfo,
     /// Whether calls may run in the background.
     pub tasks: bool,
-    /// How long clients may keep lists.
+    /// How long clients may keep lists and the answer to `server/discover`.
     lists: CacheHint,
-    /// What ends a result that has no `_meta` of its own: the members that every modern result has, and the brace.
+    /// What ends a result that has no `_meta` of its own: the members that every modern result has, and the closing brace.
     ending: Box<str>,
 }
 
 /// How long, and for whom, a client may keep a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheHint {
+    /// Milliseconds; with 0 the client asks again each time.
     pub ttl_ms: u64,
-    /// Whether others may be shown it too.
+    /// Whether a cache may show it to other clients too.
     pub public: bool,
 }
 
 impl Encoder {
+    /// `tasks` says whether calls may run in the background, and `lists` how long clients may keep lists.
     pub fn new(revision: Revision, server: ServerInfo, tasks: bool, lists: CacheHint) -> Self {
         let mut encoder = Self { revision, server, tasks, lists, ending: "}".into() };
         if encoder.modern() {
@@ -100,6 +104,8 @@ impl Encoder {
         self.complete(Object::new())
     }
 
+    /// The answer to `initialize`, which settles a legacy handshake on this encoder's revision. `instructions` tell the model
+    /// how to use the server.
     pub fn initialize(&self, instructions: Option<&str>) -> String {
         let mut result = Object::new();
         result.insert("protocolVersion".into(), self.revision.as_str().into());
@@ -111,6 +117,7 @@ impl Encoder {
         self.complete(result)
     }
 
+    /// The answer to `server/discover`: the modern revisions that are served, and what the server can do.
     pub fn discover(&self, instructions: Option<&str>) -> String {
         let mut result = Object::new();
         result.insert("supportedVersions".into(), json!(Revision::MODERN.map(Revision::as_str)));
@@ -121,7 +128,8 @@ impl Encoder {
         self.cacheable(result, self.lists)
     }
 
-    /// A page of a list; `key` is the member that MCP gives the list.
+    /// One page of a list, of which `key` is the member that holds the entries, such as `tools`. Without `next_cursor` it is the
+    /// last page.
     pub fn page(&self, key: &str, entries: Vec<Value>, next_cursor: Option<&str>) -> String {
         let mut result = Object::new();
         result.insert(key.into(), Value::Array(entries));
@@ -131,6 +139,7 @@ impl Encoder {
         self.cacheable(result, self.lists)
     }
 
+    /// An entry of `tools/list`.
     pub fn tool(&self, tool: &Tool) -> Value {
         let mut object = Object::new();
         object.insert("name".into(), tool.name.clone().into());
@@ -143,7 +152,7 @@ impl Encoder {
             && self.since(Revision::V2025_06_18)
         {
             let schema = parsed(schema.get());
-            // Before 2026-07-28 only objects can be structured content, so other schemas stay unsaid.
+            // Before 2026-07-28 structured content can only be an object, so a schema of anything else is left out.
             if self.modern() || schema.get("type").and_then(Value::as_str) == Some("object") {
                 object.insert("outputSchema".into(), schema);
             }
@@ -163,6 +172,7 @@ impl Encoder {
         Value::Object(object)
     }
 
+    /// An entry of `resources/list`.
     pub fn resource(&self, resource: &Resource) -> Value {
         let mut object = Object::new();
         object.insert("uri".into(), resource.uri.clone().into());
@@ -173,6 +183,7 @@ impl Encoder {
         Value::Object(object)
     }
 
+    /// An entry of `resources/templates/list`.
     pub fn template(&self, template: &ResourceTemplate) -> Value {
         let mut object = Object::new();
         object.insert("uriTemplate".into(), template.uri_template.clone().into());
@@ -183,6 +194,7 @@ impl Encoder {
         Value::Object(object)
     }
 
+    /// An entry of `prompts/list`.
     pub fn prompt(&self, prompt: &Prompt) -> Value {
         let mut object = Object::new();
         object.insert("name".into(), prompt.name.clone().into());
@@ -199,6 +211,8 @@ impl Encoder {
         Value::Object(object)
     }
 
+    /// The answer to `tools/call`. Structured content is written as text too where the revision cannot carry it, and where
+    /// there is no other content for clients that do not read it.
     pub fn tool_result(&self, result: ToolResult) -> String {
         let mut object = Object::new();
         let mut content: Vec<Value> = Vec::with_capacity(result.content.len() + 1);
@@ -206,7 +220,7 @@ impl Encoder {
         let nothing_else = result.content.is_empty();
         content.extend(result.content.into_iter().map(|block| self.content(block)));
         if let Some(structured) = result.structured {
-            // Clients that do not read structured content, or cannot be sent it, find the same as text.
+            // Clients that do not read structured content, or cannot be sent it, find the same in a block of text.
             if nothing_else || !shown(&structured) {
                 content.push(text_block(structured.to_string()));
             }
@@ -224,7 +238,8 @@ impl Encoder {
         self.complete(object)
     }
 
-    /// A result that is one text, written without a detour: the most frequent of all.
+    /// The answer to a `tools/call` that is one text. It is the most frequent of all answers, so it is written straight into
+    /// its buffer instead of being built as a [`Value`] first.
     pub fn text_result(&self, text: &str) -> String {
         let start = r#"{"content":[{"type":"text","text":"#;
         let mut json = Vec::with_capacity(start.len() + text.len() + text.len() / 8 + self.ending.len() + 8);
@@ -235,14 +250,16 @@ impl Encoder {
         String::from_utf8(json).unwrap_or_default()
     }
 
+    /// The answer to `resources/read`. Modern clients are told not to keep it.
     pub fn read_result(&self, result: ReadResult) -> String {
         let mut object = Object::new();
         let contents = result.contents.into_iter().map(|contents| self.contents(contents));
         object.insert("contents".into(), contents.collect());
-        // What a read gives may depend on who asks.
+        // What is read may depend on who asks and may change at any time.
         self.cacheable(object, CacheHint::default())
     }
 
+    /// The answer to `prompts/get`.
     pub fn prompt_result(&self, result: PromptResult) -> String {
         let mut object = Object::new();
         insert_some(&mut object, "description", result.description.as_deref());
@@ -260,6 +277,8 @@ impl Encoder {
         self.complete(object)
     }
 
+    /// The answer to `completion/complete`. Only the first 100 suggestions are written, which is MCP's limit; if there are
+    /// more, the answer says so.
     pub fn completion(&self, completion: Completion) -> String {
         let more_than_fits = completion.values.len() > MAX_COMPLETION_VALUES;
         let values: Vec<String> = completion.values.into_iter().take(MAX_COMPLETION_VALUES).collect();
@@ -274,7 +293,8 @@ impl Encoder {
         self.complete(object)
     }
 
-    /// The modern answer "I need this from you first".
+    /// The modern answer by which a server asks for something before it goes on. `questions` have the keys under which the client
+    /// answers them, and `request_state` comes back with the answers.
     pub fn input_required(&self, questions: &[(String, Question)], request_state: Option<&str>) -> String {
         let mut object = Object::new();
         object.insert("inputRequests".into(), self.input_requests(questions));
@@ -297,7 +317,7 @@ impl Encoder {
         Value::Object(requests)
     }
 
-    /// The end of a `subscriptions/listen`.
+    /// The answer to `subscriptions/listen`, which is sent when the subscription ends.
     pub fn listen_ended(&self, subscription: &Id) -> String {
         let mut meta = Object::new();
         meta.insert(SUBSCRIPTION_ID.into(), subscription.to_value());
@@ -335,7 +355,8 @@ impl Encoder {
         Value::Object(object)
     }
 
-    /// A block the plugin wrote itself: kinds the revision lacks become text, members it lacks go.
+    /// A block that the plugin wrote itself. If the revision does not have its kind, it becomes a text that says so; members that
+    /// the revision does not have are left out.
     fn raw_block(&self, block: Object) -> Value {
         let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
         let known = match kind {
@@ -365,7 +386,7 @@ impl Encoder {
         Value::Object(object)
     }
 
-    /// Merges what the plugin gave as JSON, less what the revision does not have.
+    /// Adds the members that the plugin gave as JSON, without those that the revision does not have.
     fn add_more(&self, object: &mut Object, more: &Object) {
         for (key, value) in more {
             let since = match key.as_str() {
@@ -405,7 +426,7 @@ pub(crate) fn insert_some(object: &mut Object, key: &str, value: Option<&str>) {
     }
 }
 
-/// Schemas were parsed when their plugin was loaded, so the fallback is never seen.
+/// Parses a schema. Each was parsed when its plugin was loaded, so this does not fail and the fallback is never seen.
 fn parsed(raw: &str) -> Value {
     serde_json::from_str(raw).unwrap_or_else(|_| json!({ "type": "object" }))
 }

@@ -1,6 +1,7 @@
 //! JSON-RPC errors, and the codes MCP gives a meaning to.
 //!
-//! An error here is neutral: `code_for` says which code a revision uses for it.
+//! An [`RpcError`] is the same for all revisions until it is written: only then [`RpcError::code_for`] says which code a revision
+//! uses for it.
 
 use serde_json::{Value, json};
 
@@ -9,31 +10,45 @@ use crate::{
     revision::{Era, Revision},
 };
 
+/// The frame is not JSON.
 pub const PARSE_ERROR: i32 = -32700;
+/// The frame is JSON, but no message of JSON-RPC.
 pub(crate) const INVALID_REQUEST: i32 = -32600;
+/// There is no such method, or the revision does not have it.
 pub const METHOD_NOT_FOUND: i32 = -32601;
+/// The parameters have the wrong shape, or name something that does not exist.
 pub const INVALID_PARAMS: i32 = -32602;
+/// The server, or a plugin, failed in a way that is not the client's doing.
 const INTERNAL_ERROR: i32 = -32603;
-/// Legacy revisions only; modern ones say [`INVALID_PARAMS`].
+/// There is no such resource. Only legacy revisions have this code; modern ones say [`INVALID_PARAMS`] instead.
 pub const RESOURCE_NOT_FOUND: i32 = -32002;
+/// A header of HTTP is missing, malformed, or differs from what the body says.
 const HEADER_MISMATCH: i32 = -32020;
+/// The request needs an ability that its client has not declared. Only modern revisions have this code.
 pub const MISSING_CLIENT_CAPABILITY: i32 = -32021;
+/// The request is of a revision that is not served.
 const UNSUPPORTED_PROTOCOL_VERSION: i32 = -32022;
 
-/// A JSON-RPC error object.
+/// A JSON-RPC error object: what a client is told instead of a result, or what a client answered with.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
+    /// One of the codes of this module when it is wharf's own. Which code goes out depends on the revision: see
+    /// [`code_for`](Self::code_for).
     pub code: i32,
+    /// For a person to read: what is wrong and what to change.
     pub message: String,
+    /// What a program can make use of, in the shape that the code prescribes.
     pub data: Option<Value>,
 }
 
 impl RpcError {
+    /// An error without data.
     pub fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
+    /// The same error with this data, in place of any that it had.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
@@ -44,56 +59,64 @@ impl RpcError {
         Self::new(PARSE_ERROR, message)
     }
 
+    /// What was sent is no message of JSON-RPC.
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(INVALID_REQUEST, message)
     }
 
+    /// There is no such method. Of a long name only the beginning is repeated.
     pub fn method_not_found(method: &str) -> Self {
         Self::new(METHOD_NOT_FOUND, format!("Method not found: {}", clip(method)))
     }
 
+    /// The parameters are wrong; the message names the member and what it should be.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(INVALID_PARAMS, message)
     }
 
+    /// The server or a plugin failed. The message reaches the client, so it holds nothing that is only for the operator.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(INTERNAL_ERROR, message)
     }
 
+    /// There is no such resource, or none that this client may see.
     pub fn resource_not_found(uri: &str) -> Self {
         Self::new(RESOURCE_NOT_FOUND, "Resource not found").with_data(json!({ "uri": uri }))
     }
 
+    /// A header is missing, malformed or differs from the body that it is to mirror.
     pub fn header_mismatch(message: impl Into<String>) -> Self {
         Self::new(HEADER_MISMATCH, message)
     }
 
-    /// `required`: an object shaped like the client's capabilities.
+    /// The client lacks an ability that the request needs. `required` is an object shaped like the capabilities that a client
+    /// declares, holding those that are missing.
     pub fn missing_capability(message: impl Into<String>, required: Value) -> Self {
         Self::new(MISSING_CLIENT_CAPABILITY, message).with_data(json!({ "requiredCapabilities": required }))
     }
 
-    /// The tasks extension, which this request did not declare.
+    /// The request needs the tasks extension, which it did not declare.
     pub fn missing_tasks(message: impl Into<String>) -> Self {
         Self::missing_capability(message, json!({ "extensions": { TASKS_EXTENSION: {} } }))
     }
 
+    /// The request is of a revision that is not served; the error's data lists the modern ones that are.
     pub fn unsupported_version(requested: &str) -> Self {
         Self::new(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version")
             .with_data(json!({ "supported": Revision::MODERN.map(Revision::as_str), "requested": requested }))
     }
 
-    /// The code under which `revision` knows this error.
+    /// The code that `revision` has for this error.
     pub fn code_for(&self, revision: Revision) -> i32 {
         match (self.code, revision.era()) {
             (RESOURCE_NOT_FOUND, Era::Modern) => INVALID_PARAMS,
-            // Reserved for meanings that legacy revisions do not have.
+            // Legacy revisions do not have this code.
             (MISSING_CLIENT_CAPABILITY, Era::Legacy) => INVALID_PARAMS,
             (code, _) => code,
         }
     }
 
-    /// The `error` member as `revision` writes it.
+    /// The `error` member of a response of `revision`.
     pub fn to_value(&self, revision: Revision) -> Value {
         let mut object = crate::Object::new();
         object.insert("code".into(), self.code_for(revision).into());
@@ -105,12 +128,12 @@ impl RpcError {
     }
 }
 
-/// At most 80 characters of a peer's text, for use in a message.
+/// At most 80 characters of a text that came from outside, to be repeated in a message.
 pub fn clip(text: &str) -> String {
     clip_to(text, 80)
 }
 
-/// At most so many characters of a text, and a sign where some are missing.
+/// The beginning of a text: at most `most_chars` characters, with an ellipsis after them if some are missing.
 pub fn clip_to(text: &str, most_chars: usize) -> String {
     let mut short: String = text.chars().take(most_chars).collect();
     if short.len() < text.len() {

@@ -7,13 +7,13 @@ use crate::{Object, RpcError};
 
 /// The member of a property's schema that names its header, without the prefix.
 const ANNOTATION: &str = "x-mcp-header";
-/// Beyond this, numbers are not the same for everybody who reads JSON.
+/// The largest integer that every reader of JSON takes for the same number: 2^53 - 1.
 const SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// The text an `Mcp-Name` or `Mcp-Param-*` header stands for; `None` if it is malformed.
 ///
-/// Surrounding blanks do not count. A value wrapped in `=?base64?` and `?=` is the base64 of UTF-8 text; half a wrapper
-/// is literal text.
+/// Blanks around it do not count. A value that begins with `=?base64?` and ends with `?=` holds the base64 of UTF-8 text between
+/// them; one that has only the beginning or only the end is taken literally.
 pub fn decode_value(raw: &[u8]) -> Option<String> {
     let visible = raw.iter().all(|byte| matches!(byte, 0x20..=0x7e | b'\t'));
     let text = std::str::from_utf8(raw).ok().filter(|_| visible)?.trim_matches([' ', '\t']);
@@ -26,21 +26,22 @@ pub fn decode_value(raw: &[u8]) -> Option<String> {
 /// An argument that is mirrored in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirrored {
-    /// The names that lead to it from the arguments' root.
+    /// The names of the members that lead to it, from the outermost on.
     pub path: Vec<String>,
     /// The header's whole name, in lower case.
     pub header: String,
 }
 
-/// The mirrored arguments of an input schema. Clients drop a tool whose annotations are wrong without a word, so the
-/// error says which and why.
+/// Finds the arguments of an input schema that are mirrored in headers. Clients silently drop a tool whose annotations are wrong, so
+/// the error says, for the plugin's author, which one is wrong and why.
 pub fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, String> {
     let mut found = Vec::new();
     walk(schema, Some(&mut Vec::new()), &mut found)?;
     Ok(found)
 }
 
-/// `path`: where the schema stands, if nothing but `properties` leads to it from the root.
+/// Walks through a schema and everything within it. `path` leads to where it stands, and is `None` below anything but
+/// `properties`, where no annotation may stand.
 fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<Mirrored>) -> Result<(), String> {
     let Value::Object(members) = schema else { return Ok(()) };
     if let Some(name) = members.get(ANNOTATION) {
@@ -73,7 +74,7 @@ fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<Mirrored
                     walk(schema, None, found)?;
                 }
             }
-            // Data, not schemas.
+            // These hold data, not schemas.
             ("enum" | "const" | "default" | "examples", _) => {}
             (_, Value::Array(schemas)) => {
                 for schema in schemas {
@@ -105,7 +106,8 @@ fn annotated(schema: &Object, name: &Value, path: &[String]) -> Result<Mirrored,
 }
 
 impl Mirrored {
-    /// Compares the header with the arguments. `given`: all values of the header.
+    /// Compares the header with the arguments; `given` are all values that the request has of this header. The error names the
+    /// header and the argument.
     pub fn check(&self, arguments: &Value, given: &[&[u8]]) -> Result<(), RpcError> {
         let mut value = Some(arguments);
         for name in &self.path {
@@ -117,7 +119,7 @@ impl Mirrored {
         let header = match (value.unwrap_or(&Value::Null), given) {
             (Value::Null, []) => return Ok(()),
             (Value::Null, _) => return wrong("stands without the argument"),
-            // Those do not fit the schema, which is told as such.
+            // Such an argument does not fit its schema, and the client is told that instead.
             (Value::Array(_) | Value::Object(_), _) => return Ok(()),
             (_, []) => return wrong("is missing for the argument"),
             (_, [one]) => decode_value(one),

@@ -1,15 +1,24 @@
 //! Severities of log messages, as RFC 5424 names them.
 
-/// Mildest first, so that `a >= b` reads "a passes the threshold b".
+/// How severe a log message is. The mildest level is the least, so a message passes a threshold if its level is greater or
+/// equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
+    /// For whoever looks for a mistake.
     Debug,
+    /// What happens in the normal course of things.
     Info,
+    /// Normal, but worth attention.
     Notice,
+    /// Something may go wrong.
     Warning,
+    /// Something went wrong.
     Error,
+    /// A part of the whole no longer works.
     Critical,
+    /// Somebody has to act at once.
     Alert,
+    /// Nothing works.
     Emergency,
 }
 
@@ -38,6 +47,7 @@ impl Level {
         }
     }
 
+    /// The level of this name, in lower case as MCP writes it.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }

@@ -4,6 +4,7 @@
 //! fails a whole connection; every failure is a value that says which JSON-RPC error it becomes.
 
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 pub mod capability;
 pub mod encode;

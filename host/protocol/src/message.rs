@@ -15,24 +15,27 @@ use crate::{
     revision::Revision,
 };
 
-/// A request id: a string or an integer, echoed exactly as it came.
+/// The id of a request, or a progress token: a string or an integer, which is written back exactly as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Id {
-    /// The digits as written, so that no integer is too large.
+    /// The digits as they were written, so that no integer loses precision.
     Integer(Box<str>),
+    /// The text, without quotes or escapes.
     String(Box<str>),
 }
 
 impl Id {
+    /// An id for a request of our own that is a number.
     pub fn number(value: i64) -> Self {
         Self::Integer(value.to_string().into())
     }
 
+    /// An id for a request of our own that is a text.
     pub fn string(value: &str) -> Self {
         Self::String(value.into())
     }
 
-    /// Reads an id or progress token; `None` for anything else than a string or an integer.
+    /// Reads the JSON of an id or a progress token; `None` if it is neither a string nor an integer of at most 40 digits.
     pub fn from_raw(raw: &str) -> Option<Self> {
         if raw.starts_with('"') {
             return serde_json::from_str::<String>(raw).ok().map(|text| Self::String(text.into()));
@@ -42,6 +45,7 @@ impl Id {
         integer.then(|| Self::Integer(raw.into()))
     }
 
+    /// The JSON text.
     fn to_json(&self) -> String {
         match self {
             Self::Integer(digits) => digits.to_string(),
@@ -49,6 +53,7 @@ impl Id {
         }
     }
 
+    /// The JSON value. An integer beyond 64 bits loses precision here, which [`Display`](fmt::Display) does not.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Integer(digits) => serde_json::from_str(digits).unwrap_or(Value::Null),
@@ -63,56 +68,74 @@ impl fmt::Display for Id {
     }
 }
 
+/// A message that wants an answer.
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// The answer carries the same id.
     pub id: Id,
+    /// As it was written: see [`known`](Self::known).
     pub method: String,
+    /// `None` if it has none, which is read like an empty object.
     pub params: Option<Params>,
 }
 
 impl Request {
-    /// Its method, if it is one of the protocol.
+    /// The method, if any revision of the protocol has it.
     pub fn known(&self) -> Option<Method> {
         Method::parse(&self.method)
     }
 }
 
+/// A message that is never answered, not even if it is malformed.
 #[derive(Debug, Clone)]
 pub struct Notification {
+    /// As it was written: see [`known`](Self::known).
     pub method: String,
+    /// `None` if it has none, which is read like an empty object.
     pub params: Option<Params>,
 }
 
 /// The client's answer to a request of ours.
 #[derive(Debug, Clone)]
 pub struct Response {
+    /// The id of our request; `None` if the client answers with an error to something that it could not read.
     pub id: Option<Id>,
+    /// The JSON of the result, or the error that the client answered with.
     pub outcome: Result<Box<RawValue>, RpcError>,
 }
 
+/// One message of JSON-RPC.
 #[derive(Debug, Clone)]
 pub enum Message {
+    /// It wants an answer.
     Request(Request),
+    /// It wants no answer.
     Notification(Notification),
+    /// It answers a request of ours.
     Response(Response),
 }
 
 /// What one line or one POST body holds.
 #[derive(Debug)]
 pub enum Frame {
+    /// One message by itself, which is what every revision has.
     One(Message),
-    /// A JSON array, which only 2025-03-26 knows. Never empty.
+    /// A JSON array of at least one and at most 100 messages, which only 2025-03-26 has. Each is read by itself, so one that is
+    /// malformed does not spoil the others.
     Batch(Vec<Result<Message, Malformed>>),
 }
 
-/// A frame that is no message: the error to answer, and to whom.
+/// What cannot be read as a message: a whole frame, or one item of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Malformed {
+    /// The id to answer with, if one could be read.
     pub id: Option<Id>,
+    /// What to answer.
     pub error: RpcError,
 }
 
 impl Frame {
+    /// Reads one line of a pipe or the body of one POST. The bytes may be anything.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let text = std::str::from_utf8(bytes).map_err(|_| Malformed::parse("the frame is not UTF-8"))?;
         if !text.trim_start_matches(JSON_SPACE).starts_with('[') {
@@ -132,10 +155,10 @@ impl Frame {
     }
 }
 
-/// The most messages of one batch.
+/// The most messages that a batch may have.
 const MAX_BATCH: usize = 100;
 
-/// The items of a batch: no more are ever read than one may have.
+/// The items of a batch. Reading stops at the limit, so that a long array is not built before it is refused.
 struct Items<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for Items<'de> {
@@ -233,7 +256,8 @@ impl Malformed {
     }
 }
 
-/// Derived, so that a key given twice is an error rather than a choice.
+/// The members of a message. Its reader is derived, because derived readers refuse a member that is given twice; two parsers
+/// might not agree on which of the two counts.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     jsonrpc: Option<String>,
@@ -254,12 +278,12 @@ struct ErrorObject {
     data: Option<Value>,
 }
 
-/// Tells `"id": null` from no id at all.
+/// Reads a member that is there, even if it is `null`: `"id": null` is not the same as no id.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// What stands before a result in its response; after it stands one brace.
+/// What stands before the result in the text of a response. After the result stands one closing brace.
 pub fn result_head(id: &Id) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", id.to_json())
 }

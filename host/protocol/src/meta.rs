@@ -7,35 +7,43 @@ use serde_json::value::RawValue;
 
 use crate::{Id, Level, Revision, RpcError, capability::ClientCapabilities, params::Params};
 
+/// The revision of a modern request.
 const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// What the client of a modern request can do.
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The mildest log messages that a modern request wants to hear.
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// Which server answered, in modern results.
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// Marks what belongs to a task, in 2025-11-25 only.
+/// The key of `_meta` that marks a message as belonging to a task; only 2025-11-25 has it.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+/// To which `subscriptions/listen` a notification belongs.
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The `_meta` object of one request; empty if it has none.
 #[derive(Debug, Clone, Default)]
 pub struct RequestMeta {
-    /// As it was written.
+    /// The whole object as it was written.
     text: Option<Box<RawValue>>,
     version: Option<Box<RawValue>>,
     capabilities: Option<Box<RawValue>>,
     client_info: Option<Box<RawValue>>,
     log_level: Option<Box<RawValue>>,
-    /// As written, since a token must be echoed with its exact type.
+    /// The token under which the client wants to hear of progress. It is kept as it was written, since it must be sent back with
+    /// exactly the same type.
     pub progress_token: Option<Id>,
 }
 
 /// What a modern request must say of itself.
 #[derive(Debug, Clone)]
 pub struct ModernClaim {
+    /// The text of the revision, which may be one that is not served.
     pub version: String,
+    /// What the client can do in that revision.
     pub capabilities: ClientCapabilities,
 }
 
-/// A member that is there counts, even if it is null.
+/// The members of `_meta` that wharf reads. Those that only modern requests have count even if they are null.
 #[derive(Deserialize)]
 struct Members {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", default, deserialize_with = "present")]
@@ -55,6 +63,8 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<B
 }
 
 impl RequestMeta {
+    /// Reads the `_meta` of a request's parameters. The error is for the client: `_meta` is no object, or its progress token is
+    /// neither a string nor an integer.
     pub fn read(params: Option<&Params>) -> Result<Self, RpcError> {
         let Some(text) = params.and_then(|params| params.get("_meta")).filter(|text| text.get() != "null") else {
             return Ok(Self::default());
@@ -86,11 +96,13 @@ impl RequestMeta {
         self.text.as_ref().map_or("{}", |text| text.get())
     }
 
+    /// Whether the request says that it is of a modern revision, be it one that exists or not.
     pub fn claims_modern(&self) -> bool {
         self.version.is_some()
     }
 
-    /// The required keys, with their types checked; the message names what is missing.
+    /// Reads what a modern request must say of itself. The error names the keys that are missing, or the one whose type is
+    /// wrong.
     pub fn modern_claim(&self) -> Result<ModernClaim, RpcError> {
         let wrong = |key: &str, kind: &str| RpcError::invalid_params(format!("`_meta` key {key} must be {kind}"));
         let version = match &self.version {
@@ -100,7 +112,7 @@ impl RequestMeta {
             None => return Err(self.missing()),
         };
         let capabilities = match &self.capabilities {
-            // Of a version that is not served, which is told as such.
+            // If the version is not served, the caller refuses it; until then the abilities are read like the newest ones.
             Some(raw) => ClientCapabilities::read(raw, Revision::parse(&version).unwrap_or(Revision::V2026_07_28))
                 .ok_or_else(|| wrong(CLIENT_CAPABILITIES, "an object"))?,
             None => return Err(self.missing()),
@@ -114,7 +126,8 @@ impl RequestMeta {
         RpcError::invalid_params(format!("missing `_meta` key {}", names.join(", ")))
     }
 
-    /// The level a modern request asks log messages for; absent means none at all.
+    /// The mildest level of log messages that a modern request wants to hear; `None` means that it wants none at all. The error
+    /// says that there is no such level.
     pub fn log_level(&self) -> Result<Option<Level>, RpcError> {
         match &self.log_level {
             None => Ok(None),
@@ -126,7 +139,7 @@ impl RequestMeta {
         }
     }
 
-    /// The JSON of what the client says of itself.
+    /// The JSON of what the client says of itself, such as its name and version; it is not checked.
     pub fn client_info(&self) -> Option<&str> {
         self.client_info.as_ref().map(|info| info.get())
     }

@@ -1,30 +1,50 @@
-//! The requests that a client can make: each has one place here, and whoever handles them is told by the compiler when there is
-//! another.
+//! The requests that a client can make. Each has one variant here, and code that handles them matches on all of them, so that the
+//! compiler names every place that has to change when a method is added.
 
 use crate::revision::{Era, Revision};
 
 /// A request of a client, by its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
+    /// Begins a legacy session.
     Initialize,
+    /// Asks whether the other side is there; legacy.
     Ping,
+    /// Asks which modern revisions are served, and what the server can do.
     Discover,
+    /// Asks for the tools, a page at a time.
     ListTools,
+    /// Runs a tool.
     CallTool,
+    /// Asks for the resources, a page at a time.
     ListResources,
+    /// Asks for the templates of resources, a page at a time.
     ListTemplates,
+    /// Reads a resource.
     ReadResource,
+    /// Asks to hear when a resource changes; legacy.
     Subscribe,
+    /// Ends what `Subscribe` began.
     Unsubscribe,
+    /// Asks for the prompts, a page at a time.
     ListPrompts,
+    /// Fills in a prompt.
     GetPrompt,
+    /// Asks for suggestions for an argument that a person is typing.
     Complete,
+    /// Sets the mildest level of log messages that the session wants to hear; legacy.
     SetLevel,
+    /// Asks to hear of changes for as long as the request is open; modern.
     Listen,
+    /// Asks how a task is.
     GetTask,
+    /// Asks to stop a task.
     CancelTask,
+    /// Answers the questions of a task; modern.
     UpdateTask,
+    /// Waits for the result of a task; legacy.
     TaskResult,
+    /// Asks for the client's tasks; legacy.
     ListTasks,
 }
 
@@ -52,7 +72,7 @@ impl Method {
         Self::ListTasks,
     ];
 
-    /// As it stands in a message.
+    /// The name of the method, as it stands in a message.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
@@ -78,12 +98,13 @@ impl Method {
         }
     }
 
-    /// The method of that name, whatever the revision.
+    /// The method of that name in any revision.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.as_str() == text)
     }
 
-    /// Whether a revision has it. `tasks`: whether calls in the background are offered at all.
+    /// Whether a revision has this method. `tasks` says whether wharf offers calls in the background at all; if not, no
+    /// revision has their methods.
     pub fn is_in(self, revision: Revision, tasks: bool) -> bool {
         let era = revision.era();
         let tasks = tasks && revision >= Revision::V2025_11_25;
@@ -104,7 +125,8 @@ impl Method {
         }
     }
 
-    /// The member of its parameters that names what it is about, which the header `Mcp-Name` mirrors.
+    /// The member of the parameters that names what the request is about. Over HTTP, modern requests repeat it in the header
+    /// `Mcp-Name`.
     pub const fn name_member(self) -> Option<&'static str> {
         match self {
             Self::CallTool | Self::GetPrompt => Some("name"),

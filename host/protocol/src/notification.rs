@@ -12,16 +12,19 @@ use crate::{
     task::related_task,
 };
 
-/// What a client can tell.
+/// What a client can tell by a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
+    /// The handshake of a legacy session is over.
     Initialized,
+    /// A request is given up, and its answer is no longer wanted.
     Cancelled,
+    /// The roots of the client have changed.
     RootsChanged,
 }
 
 impl Notification {
-    /// What it tells, if that is one of the protocol's.
+    /// What the notification tells; `None` if it is one that wharf has no use for.
     pub fn known(&self) -> Option<Told> {
         match self.method.as_str() {
             "notifications/initialized" => Some(Told::Initialized),
@@ -32,15 +35,18 @@ impl Notification {
     }
 }
 
-/// A list that can change.
+/// A list that can change while a client is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
+    /// `tools/list`.
     Tools,
+    /// `resources/list` and `resources/templates/list`, which change together.
     Resources,
+    /// `prompts/list`.
     Prompts,
 }
 
-/// A list is another. `tag`: the subscription that wants to hear of it.
+/// Tells that a list has changed. `tag` is the subscription that wants to hear of it, which only modern revisions have.
 pub fn list_changed(list: Listed, tag: Option<&Id>) -> String {
     let method = match list {
         Listed::Tools => "notifications/tools/list_changed",
@@ -50,14 +56,14 @@ pub fn list_changed(list: Listed, tag: Option<&Id>) -> String {
     tagged(method, Object::new(), tag)
 }
 
-/// A resource has new contents.
+/// Tells that a resource has new contents. `tag` is the subscription that wants to hear of it, which only modern revisions have.
 pub fn resource_updated(uri: &str, tag: Option<&Id>) -> String {
     let mut params = Object::new();
     params.insert("uri".into(), uri.into());
     tagged("notifications/resources/updated", params, tag)
 }
 
-/// A line of the log. `task`: the one on whose behalf it is said.
+/// A log message. `logger` names who says it, and `task` the task on whose behalf it is said.
 pub fn message(level: Level, logger: &str, data: Value, task: Option<&str>) -> String {
     let mut params = json!({ "level": level.as_str(), "logger": logger, "data": data });
     mark(&mut params, task);
@@ -67,11 +73,15 @@ pub fn message(level: Level, logger: &str, data: Value, task: Option<&str>) -> S
 /// How far a request is.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
+    /// Grows from report to report.
     pub done: f64,
+    /// What `done` comes to in the end, in the same unit, if it is known.
     pub total: Option<f64>,
+    /// Words for a person; since 2025-03-26.
     pub message: Option<&'a str>,
 }
 
+/// Tells how far a request is. `token` is the one that the request brought, and `task` the id of the task that it has become.
 pub fn progress(revision: Revision, token: &Id, progress: Progress<'_>, task: Option<&str>) -> String {
     let Progress { done, total, message } = progress;
     let mut params = json!({ "progressToken": token.to_value(), "progress": number(done) });
@@ -87,13 +97,13 @@ pub fn progress(revision: Revision, token: &Id, progress: Progress<'_>, task: Op
     notification_text("notifications/progress", Some(&params))
 }
 
-/// A request is given up: one of the server's own, or a subscription that it ends.
+/// Tells that the server gives up one of its own requests, or ends a subscription.
 pub fn cancelled(id: &Id, reason: &str) -> String {
     let params = json!({ "requestId": id.to_value(), "reason": reason });
     notification_text("notifications/cancelled", Some(&params))
 }
 
-/// What of a subscription is honoured.
+/// Confirms a subscription, with what of its filter the server honours.
 pub fn acknowledged(id: &Id, filter: &ListenFilter) -> String {
     let mut honoured = Object::new();
     for (key, wanted) in [
@@ -123,14 +133,14 @@ fn tagged(method: &str, mut params: Object, tag: Option<&Id>) -> String {
     notification_text(method, params.as_ref())
 }
 
-/// Says on behalf of which task it is.
+/// Marks the parameters as belonging to a task.
 fn mark(params: &mut Value, task: Option<&str>) {
     if let (Some(task), Some(object)) = (task, params.as_object_mut()) {
         object.insert("_meta".into(), json!({ RELATED_TASK: related_task(task) }));
     }
 }
 
-/// Whole numbers without a fraction, as people write them.
+/// Writes a whole number without a fraction, as people do.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
 }

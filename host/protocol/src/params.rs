@@ -11,17 +11,19 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{Object, RpcError};
 
-/// The members of `params`, each as it was written. The text is walked once; what a method needs is read from its members.
+/// The members of `params`, each as it was written. The text is walked through once, when the message is read; a method then
+/// reads only the members that it needs.
 #[derive(Debug, Clone, Default)]
 pub struct Params(Vec<(Box<str>, Box<RawValue>)>);
 
-/// Reads `params` as `T`; absent parameters read like `{}`.
+/// Reads `params` as `T`; absent parameters are read like `{}`. The error is for the client and names the member that is wrong.
 pub fn read<'a, T: Deserialize<'a>>(params: Option<&'a Params>) -> Result<T, RpcError> {
     static NONE: Params = Params(Vec::new());
     T::deserialize(params.unwrap_or(&NONE)).map_err(|error| RpcError::invalid_params(format!("`params`: {error}")))
 }
 
 impl Params {
+    /// The member of this name, as it was written. Of a member that is given twice, the first.
     pub fn get(&self, key: &str) -> Option<&RawValue> {
         self.0.iter().find(|(name, _)| **name == *key).map(|(_, value)| &**value)
     }
@@ -31,7 +33,7 @@ impl Params {
     }
 }
 
-/// Only the members that are asked for are looked into.
+/// A struct reads only the members that it has fields for; the text of the others is not looked into.
 impl<'de> Deserializer<'de> for &'de Params {
     type Error = serde_json::Error;
 
@@ -54,10 +56,10 @@ impl<'de> Deserializer<'de> for &'de Params {
     }
 }
 
-/// What stands as `params`.
+/// What a message has as its `params`.
 pub(crate) enum Written {
     Members(Params),
-    /// Anything but an object.
+    /// Anything but an object; its contents are of no use.
     Other,
 }
 
@@ -100,27 +102,33 @@ impl<'de> Deserialize<'de> for Written {
     }
 }
 
+/// The parameters of `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Initialize {
+    /// The revision that the client offers, which wharf may not know.
     pub protocol_version: String,
+    /// What the client can do, as it was written.
     #[serde(default)]
     pub capabilities: Option<Box<RawValue>>,
+    /// What the client says of itself, as it was written.
     #[serde(default)]
     pub client_info: Option<Box<RawValue>>,
 }
 
+/// The parameters of everything that lists.
 #[derive(Debug, Deserialize)]
 pub struct List {
+    /// Where the page begins, as the page before it said; `None` for the first.
     pub cursor: Option<String>,
 }
 
-/// What a modern retry carries besides the original parameters.
+/// What a modern request carries besides its own parameters when it is made again to answer the server's questions.
 #[derive(Debug, Clone, Default)]
 pub struct Retry {
-    /// The client's answers, by key.
+    /// The answers to what the server asked, by the keys of its questions.
     pub input_responses: Option<Object>,
-    /// What the server gave it to carry.
+    /// What the server gave the client to bring back.
     pub request_state: Option<String>,
 }
 
@@ -140,12 +148,13 @@ retried!(CallTool);
 retried!(ReadResource);
 retried!(GetPrompt);
 
-/// Of `tools/call`. Its `arguments` are taken as they were written: see [`Params::get`].
+/// The parameters of `tools/call`, but for its `arguments`, which are taken as they were written: see [`Params::get`].
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallTool {
+    /// The tool, the operator's prefix included.
     pub name: String,
-    /// What a call of 2025-11-25 says of the task it wants to be; other revisions ignore it.
+    /// What a call of 2025-11-25 says of the task that it wants to become; other revisions ignore it.
     #[serde(default, deserialize_with = "object_or_null")]
     pub task: Option<TaskTerms>,
     #[serde(default, deserialize_with = "object_if_present")]
@@ -154,28 +163,36 @@ pub struct CallTool {
     request_state: Option<String>,
 }
 
+/// What a client wishes of the task that its call becomes.
 #[derive(Debug, Deserialize)]
 pub struct TaskTerms {
-    /// Milliseconds; how long the client wants the task to be kept.
+    /// Milliseconds for which the client wants the task to be kept.
     pub ttl: Option<u64>,
 }
 
+/// The parameters of all methods that only name a task.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskId {
+    /// As the server gave it.
     pub task_id: String,
 }
 
+/// The parameters of `tasks/update`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateTask {
+    /// As the server gave it.
     pub task_id: String,
+    /// The answers to what the task asked, by the keys of its questions.
     pub input_responses: Object,
 }
 
+/// The parameters of `resources/read`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadResource {
+    /// Which resource.
     pub uri: String,
     #[serde(default, deserialize_with = "object_if_present")]
     input_responses: Option<Object>,
@@ -183,10 +200,13 @@ pub struct ReadResource {
     request_state: Option<String>,
 }
 
+/// The parameters of `prompts/get`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetPrompt {
+    /// The prompt, the operator's prefix included.
     pub name: String,
+    /// What to fill in; MCP allows texts only.
     #[serde(default)]
     pub arguments: Option<BTreeMap<String, String>>,
     #[serde(default, deserialize_with = "object_if_present")]
@@ -195,85 +215,121 @@ pub struct GetPrompt {
     request_state: Option<String>,
 }
 
+/// The parameters of `completion/complete`.
 #[derive(Debug, Deserialize)]
 pub struct Complete {
+    /// The prompt or the template whose argument it is.
     #[serde(rename = "ref", deserialize_with = "object")]
     pub reference: Reference,
+    /// The argument that is being typed.
     #[serde(deserialize_with = "object")]
     pub argument: CompleteArgument,
+    /// What has been chosen already.
     #[serde(default, deserialize_with = "object_or_null")]
     pub context: Option<CompleteContext>,
 }
 
+/// A prompt or a template of resources, whose arguments can be completed.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type")]
 pub enum Reference {
+    /// A prompt.
     #[serde(rename = "ref/prompt")]
-    Prompt { name: String },
+    Prompt {
+        /// The prompt, the operator's prefix included.
+        name: String,
+    },
+    /// A template of resources.
     #[serde(rename = "ref/resource")]
-    Resource { uri: String },
+    Resource {
+        /// The text of the template.
+        uri: String,
+    },
 }
 
+/// An argument while it is being typed.
 #[derive(Debug, Deserialize)]
 pub struct CompleteArgument {
+    /// Its name, or that of a variable of the template.
     pub name: String,
+    /// What has been typed so far.
     pub value: String,
 }
 
+/// What is known besides the argument that is being typed.
 #[derive(Debug, Default, Deserialize)]
 pub struct CompleteContext {
+    /// The arguments that have been chosen already, by name.
     #[serde(default)]
     pub arguments: Option<BTreeMap<String, String>>,
 }
 
+/// The parameters of `logging/setLevel`.
 #[derive(Debug, Deserialize)]
 pub struct SetLevel {
+    /// See [`Level::parse`](crate::Level::parse).
     pub level: String,
 }
 
+/// The parameters of `resources/subscribe` and `resources/unsubscribe`.
 #[derive(Debug, Deserialize)]
 pub struct Subscribe {
+    /// Which resource.
     pub uri: String,
 }
 
+/// The parameters of `notifications/cancelled`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cancelled {
+    /// The JSON of the id: see [`Id::from_raw`](crate::Id::from_raw).
     pub request_id: Box<RawValue>,
 }
 
+/// The parameters of `subscriptions/listen`.
 #[derive(Debug, Deserialize)]
 pub struct Listen {
+    /// What the client wants to hear of.
     #[serde(deserialize_with = "object")]
     pub notifications: ListenFilter,
 }
 
+/// What a subscription is about. What is left out is not wanted.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenFilter {
+    /// Whether the list of tools changes.
     pub tools_list_changed: Option<bool>,
+    /// Whether the list of prompts changes.
     pub prompts_list_changed: Option<bool>,
+    /// Whether the list of resources or that of their templates changes.
     pub resources_list_changed: Option<bool>,
+    /// The URIs of the resources whose contents are of interest.
     pub resource_subscriptions: Option<Vec<String>>,
-    /// Of the tasks extension.
+    /// The tasks whose changes are of interest; part of the tasks extension.
     pub task_ids: Option<Vec<String>>,
 }
 
 /// The client's answer to `roots/list`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RootsResult {
+    /// In the client's order.
     #[serde(deserialize_with = "objects")]
     pub roots: Vec<Root>,
 }
 
+/// A folder that the client opens to the server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Root {
+    /// A `file:` URI; the caller checks that.
     pub uri: String,
+    /// What a person calls it.
     #[serde(default)]
     pub name: Option<String>,
 }
 
-/// Derived types would take an array for their members in order; MCP does not.
+/// Reads a value that must be an object. Derived readers would also take an array that holds the members in order, and MCP does
+/// not allow that.
 fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
     Object::deserialize(deserializer)
         .and_then(|object| serde_json::from_value(Value::Object(object)).map_err(D::Error::custom))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{Object, Revision, encode::Encoder, model::Question};
 
 impl Encoder {
-    /// What of a question the revision cannot carry, in a few words; none if it can be put.
+    /// What of a question this revision has no way to ask, in a few words; `None` if it can be asked.
     pub fn cannot_ask(&self, question: &Question) -> Option<&'static str> {
         let Question::Form { schema, .. } = question else { return None };
         let fields = schema.get("properties").and_then(Value::as_object);
@@ -13,7 +13,7 @@ impl Encoder {
         (several && !self.since(Revision::V2025_11_25)).then_some("a choice of several")
     }
 
-    /// The method and parameters under which this revision puts a question to the client.
+    /// The method and the parameters of the request by which this revision asks the question.
     pub fn question(&self, question: &Question) -> (&'static str, Option<Value>) {
         match question {
             Question::Form { message, schema } => {
@@ -43,7 +43,7 @@ impl Encoder {
     }
 }
 
-/// 2025-06-18 knows defaults of booleans only, and names choices by `enumNames`.
+/// A form as 2025-06-18 has it: only booleans have defaults, and the titles of choices stand in `enumNames`.
 fn early_form(schema: &Value) -> Value {
     let mut schema = schema.clone();
     let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
@@ -61,7 +61,7 @@ fn early_form(schema: &Value) -> Value {
     schema
 }
 
-/// Before 2025-11-25 a message for sampling has one block.
+/// Splits a message into messages of one block each. Before 2025-11-25 a message for sampling cannot have several.
 fn one_block_each(message: Value) -> Vec<Value> {
     match message.get("content") {
         Some(Value::Array(blocks)) => {

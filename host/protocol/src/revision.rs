@@ -1,14 +1,20 @@
 //! The revisions of the protocol, and the two eras they fall into.
 //!
-//! Revisions are compared by their place in this list, never by their text: an unknown date is unknown, not "newer".
+//! Revisions are compared by their order in [`Revision`], never by the text of their dates: wharf does not take a date that it does not
+//! know for a newer revision.
 
 /// A published revision, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
+    /// The first revision.
     V2024_11_05,
+    /// Brought Streamable HTTP, batches, audio and completions as a capability.
     V2025_03_26,
+    /// Brought elicitation, structured content and links; took batches away.
     V2025_06_18,
+    /// Brought tasks and pages for people to open; the last with a handshake.
     V2025_11_25,
+    /// The first without a handshake: each request says all of itself.
     V2026_07_28,
 }
 
@@ -24,24 +30,25 @@ pub enum Era {
 /// What some revisions have and others do not, where it is not a method of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Feature {
-    /// Several messages in one frame.
+    /// A frame may hold several messages.
     Batches,
-    /// Words beside the numbers of progress.
+    /// Reports of progress may have words beside their numbers.
     ProgressMessages,
-    /// Events that say how to come back to their stream.
+    /// Events have ids, with which a client can come back to their stream.
     EventIds,
-    /// Streams whose first event is empty and says where to begin, and which the server may close meanwhile.
+    /// Streams begin with an empty event that has an id. The server may close a stream before it has answered, and the client
+    /// comes back with the last id that it got.
     PrimedStreams,
-    /// Pages that a person is to open have an id.
+    /// Questions to open a page have an id of their own.
     PageIds,
-    /// The client says whether a call goes on in the background, and hears of it in its session.
+    /// The client says whether a call becomes a task, and is told of the task in its session.
     ClientTasks,
-    /// The server says whether a call goes on in the background.
+    /// The server says whether a call becomes a task.
     ServerTasks,
 }
 
 impl Revision {
-    /// Whether this revision has it.
+    /// Whether this revision has the feature.
     pub const fn has(self, feature: Feature) -> bool {
         match feature {
             Feature::Batches => matches!(self, Self::V2025_03_26),
@@ -52,15 +59,17 @@ impl Revision {
         }
     }
 
+    /// Oldest first.
     pub const ALL: [Revision; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
-    /// What `initialize` answers to an offer it does not know.
+    /// The revision with which `initialize` answers an offer that it does not know.
     pub const NEWEST_LEGACY: Revision = Self::V2025_11_25;
     /// The newest of all.
     pub const NEWEST: Revision = Self::V2026_07_28;
-    /// What modern requests may claim.
+    /// The revisions that modern requests may be of.
     pub const MODERN: [Revision; 1] = [Self::V2026_07_28];
 
+    /// The date by which messages name it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -71,10 +80,12 @@ impl Revision {
         }
     }
 
+    /// The revision of this date; `None` if wharf does not know it.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == text)
     }
 
+    /// How it treats the connection.
     pub const fn era(self) -> Era {
         match self {
             Self::V2026_07_28 => Era::Modern,
@@ -82,7 +93,8 @@ impl Revision {
         }
     }
 
-    /// The revision a legacy handshake settles on.
+    /// The revision that a legacy handshake settles on: the one that the client offers if it is a legacy one, otherwise
+    /// [`NEWEST_LEGACY`](Self::NEWEST_LEGACY).
     pub fn negotiate(offered: &str) -> Self {
         match Self::parse(offered) {
             Some(revision) if revision.era() == Era::Legacy => revision,
@@ -90,7 +102,8 @@ impl Revision {
         }
     }
 
-    /// Whether a protocol version header names the modern era: a date no older than its first revision.
+    /// Whether the value of an `MCP-Protocol-Version` header is of the modern era, which is to say a date that is not older than
+    /// its first revision. It may be one that is not served.
     pub fn header_is_modern(value: &str) -> bool {
         let date_like = value.len() == 10
             && value

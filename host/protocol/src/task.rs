@@ -1,5 +1,5 @@
-//! Tasks: calls that go on after their answer. One neutral form, written as 2025-11-25 has them in its core and as the
-//! extension of 2026-07-28 does, which share hardly more than the idea.
+//! Tasks: calls that go on after they were answered. The type [`Task`] is the same for all revisions. It is written in two ways,
+//! which share hardly more than the idea: as the core of 2025-11-25 has it, and as the extension of 2026-07-28 does.
 
 use std::time::SystemTime;
 
@@ -13,16 +13,23 @@ use crate::{
     model::Question,
 };
 
+/// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskStatus {
+    /// The call is under way.
     Working,
+    /// It waits for answers of the client.
     InputRequired,
+    /// It has a result.
     Completed,
+    /// It ended without a result, or, in legacy revisions, with one that is an error.
     Failed,
+    /// The client or the server stopped it.
     Cancelled,
 }
 
 impl TaskStatus {
+    /// The name that messages have for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Working => "working",
@@ -33,35 +40,42 @@ impl TaskStatus {
         }
     }
 
-    /// Whether the task stays as it is from now on.
+    /// Whether the task has ended, so that its status does not change any more.
     pub fn is_terminal(self) -> bool {
         !matches!(self, Self::Working | Self::InputRequired)
     }
 }
 
-/// A task at one moment, without what came of it.
+/// A task at one moment, without its questions or its result.
 #[derive(Debug, Clone)]
 pub struct Task {
+    /// What the client asks for it by.
     pub id: String,
+    /// As of `updated`.
     pub status: TaskStatus,
-    /// What a person may be told about the status.
+    /// What a person may be told about the status, in words.
     pub message: Option<String>,
+    /// When the call was made.
     pub created: SystemTime,
+    /// When the status last changed.
     pub updated: SystemTime,
-    /// How long it is kept, from `created` on.
+    /// Milliseconds from `created` on for which it is kept; then nobody can ask for it any more.
     pub ttl_ms: u64,
-    /// How often to ask for it.
+    /// Milliseconds that a client should wait between two requests for it.
     pub poll_ms: u64,
 }
 
-/// What belongs to a task by its status.
+/// What a client is told besides the task itself; which of these it is follows from the status. Only the extension of
+/// 2026-07-28 writes it.
 #[derive(Debug, Clone, Copy)]
 pub enum Detail<'a> {
+    /// Nothing but the task itself.
     None,
-    /// What the client is to answer.
+    /// The questions that the client is to answer, with the keys under which it does.
     Questions(&'a [(String, Question)]),
     /// The JSON of the result of the call.
     Result(&'a str),
+    /// Why there is no result.
     Error(&'a RpcError),
 }
 
@@ -79,7 +93,7 @@ impl Encoder {
         object
     }
 
-    /// A task with what belongs to it; only the extension has that in the task itself.
+    /// The members of a task, with what belongs to its status if the revision writes that.
     fn detailed(&self, task: &Task, detail: Detail) -> Object {
         let mut object = self.task_members(task);
         if self.modern() {
@@ -89,7 +103,7 @@ impl Encoder {
                     object.insert("inputRequests".into(), self.input_requests(questions));
                 }
                 Detail::Result(result) => {
-                    // What was encoded here is JSON.
+                    // An encoder wrote it, so it is JSON.
                     object.insert("result".into(), serde_json::from_str(result).unwrap_or(Value::Null));
                 }
                 Detail::Error(error) => {
@@ -134,7 +148,7 @@ impl Encoder {
         Value::Object(object).to_string()
     }
 
-    /// Tells of a change of status; `tag`: the subscription that wants to hear of it.
+    /// Tells that a task has another status. `tag` is the subscription that wants to hear of it, which only modern revisions have.
     pub fn task_changed(&self, task: &Task, detail: Detail, tag: Option<&Id>) -> String {
         let mut params = self.detailed(task, detail);
         if let Some(tag) = tag {
@@ -145,7 +159,7 @@ impl Encoder {
     }
 }
 
-/// The value under [`RELATED_TASK`].
+/// The value that stands under [`RELATED_TASK`] in the `_meta` of what belongs to a task.
 pub fn related_task(task_id: &str) -> Value {
     json!({ "taskId": task_id })
 }
