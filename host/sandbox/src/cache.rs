@@ -23,17 +23,19 @@ use crate::compile::Artifact;
 
 const MAGIC: &[u8; 16] = b"wharf artifact 2";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
-/// With the number of the form they have, so that two versions of wharf do not take each other's for damaged.
+/// It has the number of the format, so that two versions of wharf that share a directory do not take each other's files for
+/// damaged ones.
 const SUFFIX: &str = ".2.artifact";
-/// The directory's size above which the oldest artifacts go.
+/// The size of the whole directory above which the oldest artifacts are removed.
 const MAX_BYTES: u64 = 2 << 30;
 
+/// The directory of compiled code.
 pub(crate) struct Cache {
     directory: Dir,
 }
 
 impl Cache {
-    /// Opens or makes the directory. Its parent must exist or be makeable.
+    /// Opens the directory, or makes it and whatever leads to it. The error tells the operator why it is not to be trusted.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let unusable = |why: &str| std::io::Error::other(format!("{}: {why}", path.display()));
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -77,13 +79,13 @@ impl Cache {
     pub(crate) fn get(&self, key: &str) -> Option<Artifact> {
         let name = format!("{key}{SUFFIX}");
         let mut bytes = Vec::new();
-        // No file is followed out of the directory, since it is opened beneath it.
+        // A file is opened beneath the directory, so no symbolic link leads out of it.
         self.directory.open(&name).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
         match checked(key, &bytes) {
             Some(_) => Artifact::read(bytes.split_off(HEADER_BYTES)),
             None => {
                 tracing::warn!("a cached artifact is damaged; compiling anew");
-                // If it stays, it will be refused again.
+                // If it cannot be removed, it will be refused again the next time.
                 self.directory.remove_file(&name).ok();
                 None
             }
@@ -139,19 +141,21 @@ impl Cache {
     }
 }
 
-/// Of the artifact and of what it was made for, so that none can take another's place.
+/// The digest of an artifact together with the key it was made for, so that no artifact can take another's place.
 fn digest(key: &str, parts: &[&[u8]]) -> [u8; 32] {
     let keyed = Sha256::new().chain_update(key);
     parts.iter().fold(keyed, |sha, part| sha.chain_update(part)).finalize().into()
 }
 
+/// What follows the header, if the header is right for it.
 fn checked<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
     let (magic, expected) = header.split_at_checked(MAGIC.len())?;
     (magic == MAGIC && digest(key, &[body]).as_slice() == expected).then_some(body)
 }
 
-/// The name of the artifact that `engine` makes of a component: any other engine's has another.
+/// The name of the artifact that `engine` makes of the component with this digest. An engine of another version or with other
+/// settings has another name for its own.
 pub(crate) fn key(engine: &Engine, component: &[u8; 32]) -> String {
     struct Sha(Sha256);
     impl Hasher for Sha {

@@ -1,5 +1,5 @@
-//! One call: one instance, one deadline. Runs one operation in a fresh instance and drops it, or, where the operator chose
-//! so, in one that this client used before and may use again.
+//! Runs one operation of a plugin, within one deadline. It happens in a fresh instance that is dropped afterwards or, where the
+//! operator chose so, in one that the same client has used before and may use again.
 
 use std::{
     sync::{
@@ -23,13 +23,16 @@ use crate::{
     warm::Key,
 };
 
-/// An outcome, and what else there is to know of the call.
+/// What came of a call, and what else there is to know of it.
 #[derive(Debug)]
 pub struct Report<T> {
+    /// The outcome, or why there is none.
     pub result: Result<T, CallError>,
+    /// What the guest tried and was not allowed: each thing once, at most 16.
     pub denials: Vec<Denial>,
-    /// The last of what the guest printed, unescaped.
+    /// The last 16 KiB of what the guest printed. It may hold control characters; the caller escapes it for wherever it goes.
     pub printed: String,
+    /// From the moment the call was made, so including any wait for its turn.
     pub took: Duration,
     /// What the outcome takes of the limit on output, about, in bytes. None: there is none, or it asks.
     pub bytes: Option<usize>,
@@ -37,17 +40,23 @@ pub struct Report<T> {
 
 /// What a plugin is to do, for whom, and within what.
 pub struct Call<O> {
+    /// What to do.
     pub operation: O,
+    /// What it may touch.
     pub scope: Scope,
+    /// Who hears what the guest says meanwhile.
     pub events: Arc<dyn Events>,
-    /// How long it may take, if not as long as the plugin's limit says.
+    /// How long it may take in all. `None`: as long as the operation itself prescribes or, if it prescribes nothing, as the
+    /// plugin's limits say.
     pub timeout: Option<Duration>,
-    /// For whom the instance is kept, and who may have left one. None: it gets a fresh one, which is dropped.
+    /// The client for whom the instance is kept afterwards, and who may have one from an earlier call. `None`: the call gets a
+    /// fresh instance, which is dropped.
     pub client: Option<Arc<str>>,
 }
 
 impl Plugin {
-    /// Runs a call. Dropping the future stops it.
+    /// Runs a call. It may wait for its turn first, within its deadline. Dropping the future stops the call, at the latest 5 ms
+    /// of computing later.
     pub async fn call<O: Operation>(&self, call: Call<O>) -> Report<O::Outcome> {
         let Call { operation, scope, events, timeout, client } = call;
         let limits = &self.0.spec.limits;
@@ -70,7 +79,8 @@ impl Plugin {
         Report { bytes, result, denials: traces.denials(), printed: traces.printed(), took: started.elapsed() }
     }
 
-    /// A place to run in. A plugin's first call may have one that is kept for such.
+    /// Waits for a place to run in. If the plugin has no other call running, it may also take one of the places that are reserved
+    /// for this case.
     async fn slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         let sandbox = &self.0.code.0.sandbox;
         let slot = Arc::clone(&sandbox.slots).acquire_owned();
@@ -84,7 +94,8 @@ impl Plugin {
         }
     }
 
-    /// The call itself, from admission to outcome. Owns all it needs, so that it can move to another thread.
+    /// The call itself, from its wait for a turn to its outcome. It owns everything it needs, so that it can move to another
+    /// thread while it runs.
     async fn run<O: Operation>(
         self,
         operation: O,
@@ -93,7 +104,8 @@ impl Plugin {
         client: Option<Arc<str>>,
     ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
-        // Never closed, so waiting ends with a permit or with the deadline. The store is dropped before them.
+        // The semaphores are never closed, so waiting ends with a permit or with the deadline. Permits are declared before the
+        // instance, so that it is dropped before they are given back.
         let _turn = loop {
             let turn = Arc::clone(&self.0.admission).acquire_owned().await;
             let Some(hold) = call.hold() else { break turn };
@@ -106,10 +118,10 @@ impl Plugin {
         let key = client.zip(scope.reach()).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
         let part = handles.take();
         let kept = key.as_ref().and_then(|key| warm.take(key)).filter(|kept| part.covers(kept.handles_limit()));
-        // What crosses from the guest to the host exists twice for a while.
+        // What a guest hands to the host exists twice for a while: in its memory and in the host's.
         let transfer = self.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES);
         let needed = if kept.is_some() { transfer } else { transfer.saturating_add(self.0.spec.limits.memory_bytes) };
-        // What is only kept makes room for what runs.
+        // Instances that are only kept make room for one that runs.
         if total_memory.left() < needed {
             warm.clear();
         }
@@ -125,7 +137,7 @@ impl Plugin {
             }
         };
         let result = operation.perform(&mut instance, &code.linked).await;
-        // After anything but its own answer it is not used again.
+        // An instance is used again only after an answer of its own. After a trap or a result that is too large it is dropped.
         let limit = self.0.spec.limits.output_bytes;
         let result = match result {
             Ok(outcome) if O::bytes(&outcome).is_some_and(|bytes| bytes > limit) => {
@@ -143,7 +155,7 @@ impl Plugin {
     }
 }
 
-/// Counts a call among those of its plugin.
+/// Counts a call among the running ones of its plugin for as long as it lives.
 struct Running<'a>(&'a AtomicUsize);
 
 impl<'a> Running<'a> {
@@ -159,7 +171,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// What the call's traces add: a crash after a refused growth is a memory error.
+/// Improves on an error with what the traces of the call tell: a guest that crashed after it was refused memory ran out of memory,
+/// and wasmtime's error about its output does not know the limit.
 fn explain(error: CallError, traces: &Traces, limits: &Limits) -> CallError {
     match (error, traces.refused()) {
         (CallError::Output(_), _) => CallError::Output(limits.output_bytes),

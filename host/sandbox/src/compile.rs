@@ -1,5 +1,5 @@
-//! Compiling, in a process of its own: a component that makes the compiler take all memory, never end or crash takes nothing
-//! but that process.
+//! Compiles components, each in a process of its own. A component that makes the compiler take all memory, run for ever or crash
+//! ends nothing but that process.
 //!
 //! The same binary is started again with [`FLAG`] as its first argument, so every program that makes a [`Sandbox`] begins its
 //! `main` with [`compile_if_asked`]. The child gets the component as its standard input, which it may only read, and
@@ -45,25 +45,28 @@ use crate::{
 /// The first argument of the child.
 const FLAG: &str = "compile-one-component";
 
-/// What the child says before anything else.
+/// The first byte that the child writes: it has compiled the component, or refuses it and says why.
 const MADE: u8 = b'+';
 const REFUSED: u8 = b'-';
-/// Digest of the component, and the bytes of data that one instance of it takes.
+/// What stands before the code of an artifact: the digest of the component, and how many bytes of data one instance takes.
 const HEAD_BYTES: usize = 32 + 8;
 /// The longest reason that is taken from a child.
 const MAX_REASON_BYTES: u64 = 4096;
 
-/// Address space that compiling takes whatever is compiled, and for each MiB of a component. Measured: less than 256 MiB for
-/// components of some hundred kilobytes.
+/// Address space that any compilation gets, in MiB. Measured: a component of some hundred kilobytes takes less than 256.
 const FLOOR_MIB: usize = 512;
+/// Address space that it gets for each MiB of its component, in MiB.
 const MIB_FOR_A_MIB: usize = 48;
-/// Compiled code, as a multiple of its component.
+/// How large compiled code may be, as a multiple of its component.
 const MAX_GROWTH: u64 = 12;
+/// How large compiled code may be in any case.
 const MIN_ARTIFACT_BYTES: u64 = 16 << 20;
-/// How often it is looked at what a child has used up.
+/// How often the computing time of a child is looked at.
 const LOOK: Duration = Duration::from_millis(100);
-/// Who has computed for so long takes long, however busy the machine is: in all, and for each MiB of a component.
+/// After this much computing time a compilation counts as slow. It is not the time on the clock, which would only tell how busy
+/// the machine is.
 const SLOW: Duration = Duration::from_secs(3);
+/// What is added to that for each MiB of the component.
 const SLOW_FOR_A_MIB: Duration = Duration::from_secs(4);
 
 /// Whether this program's `main` has called [`compile_if_asked`]: else a child would be all of this program once more.
@@ -94,19 +97,20 @@ impl Program {
 /// How components are compiled.
 #[derive(Debug, Clone)]
 pub struct CompilerConfig {
+    /// The program to start.
     pub program: Program,
-    /// Address space of all that are compiled at once.
+    /// Address space that all compilations at one time may have together; more than that wait.
     pub memory_bytes: usize,
-    /// How long one may take.
+    /// How long one compilation may take.
     pub timeout: Duration,
 }
 
-/// What a child has made.
+/// What a child has made of a component.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Artifact {
-    /// Of the component that was compiled.
+    /// The digest of the component that was compiled.
     pub(crate) digest: [u8; 32],
-    /// What the host keeps of each instance besides its memory.
+    /// How many bytes the host keeps for each instance besides its memory.
     pub(crate) instance_bytes: u64,
     pub(crate) code: Vec<u8>,
 }
@@ -120,7 +124,7 @@ impl Artifact {
         head
     }
 
-    /// What was written: head and code.
+    /// Reads what was written, a head and the code after it; `None` if it is shorter than a head.
     pub(crate) fn read(mut bytes: Vec<u8>) -> Option<Self> {
         let (digest, rest) = bytes.split_first_chunk::<32>()?;
         let (digest, instance_bytes) = (*digest, u64::from_le_bytes(*rest.first_chunk()?));
@@ -129,7 +133,7 @@ impl Artifact {
     }
 }
 
-/// Starts children, as many at once as there is memory for.
+/// Starts the processes that compile, as many at a time as there is memory for.
 pub(crate) struct Compilers {
     program: PathBuf,
     config: CompilerConfig,
@@ -140,7 +144,8 @@ pub(crate) struct Compilers {
 }
 
 impl Compilers {
-    /// `images`: whether the server's engines take images of initial memories; code is made for one or the other.
+    /// `images` says whether the server's engines can use images of initial memories: code is compiled either with them or
+    /// without.
     pub(crate) fn new(config: CompilerConfig, images: bool) -> Result<Self, EngineError> {
         let program = config.program.path().ok_or(EngineError::Unprepared)?;
         let total_mib = (config.memory_bytes >> 20).max(FLOOR_MIB);
@@ -154,7 +159,7 @@ impl Compilers {
         })
     }
 
-    /// What is held while a component is compiled, by its digest.
+    /// The lock that is held while the component with this digest is compiled.
     pub(crate) fn turn(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self.turns.lock();
         turns.retain(|_, turn| turn.strong_count() > 0);
@@ -171,7 +176,7 @@ impl Compilers {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let wanted = FLOOR_MIB.saturating_add((bytes >> 20).saturating_mul(MIB_FOR_A_MIB));
         let mib = wanted.min(self.total_mib);
-        // Never closed.
+        // The semaphore is never closed, so there is always a permit in the end.
         let _turn = self.mib.acquire_many(u32::try_from(mib).unwrap_or(u32::MAX)).await;
         let seconds = self.config.timeout.as_secs().max(1);
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
@@ -180,7 +185,7 @@ impl Compilers {
         let mut child = Command::new(&self.program)
             .args([FLAG, &limits.mib.to_string(), &limits.seconds.to_string(), &u8::from(self.images).to_string()])
             .env_clear()
-            // What allocators do in the background needs address space that the limit counts.
+            // A background thread of the allocator would take address space, which the limit counts.
             .env("_RJEM_MALLOC_CONF", "background_thread:false")
             .current_dir("/")
             .stdin(Stdio::from(component))
@@ -194,7 +199,7 @@ impl Compilers {
         let said = async {
             tokio::select! {
                 said = said(output, most) => said,
-                // Never ends.
+                // This never ends by itself.
                 () = watch(child.id(), SLOW + SLOW_FOR_A_MIB.mul_f64(bytes as f64 / (1 << 20) as f64), slow) => Err(LoadError::Compiler(String::new())),
             }
         };
@@ -225,11 +230,11 @@ async fn watch(child: Option<u32>, long: Duration, slow: impl Fn()) {
     std::future::pending().await
 }
 
-/// How long a process has computed, where the system tells.
+/// How long a process has computed, if the system tells.
 #[expect(clippy::disallowed_methods, reason = "/proc is no file of anybody's")]
 fn cpu_time(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, which may hold anything.
+    // The fields of interest come after the program's name, which may itself hold anything, even parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
     let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
@@ -237,7 +242,8 @@ fn cpu_time(pid: u32) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
-/// Reads what the child has to say.
+/// Reads what the child writes: an artifact of at most `most` bytes, or why there is none. An error without text means that the
+/// child stopped early, so that how it ended tells more.
 async fn said(output: Option<ChildStdout>, most: u64) -> Result<Artifact, LoadError> {
     let broken = |_| LoadError::Compiler(String::new());
     let Some(mut output) = output else { return Err(LoadError::Compiler("it has no output".into())) };
@@ -258,11 +264,11 @@ async fn said(output: Option<ChildStdout>, most: u64) -> Result<Artifact, LoadEr
     Artifact::read(bytes).ok_or(LoadError::Compiler("it stopped in mid-sentence".into()))
 }
 
-/// What became of the child counts more than what it said.
+/// Waits for the child to end and decides what counts. A child that failed has made nothing, whatever it wrote before.
 async fn ended(mut child: Child, said: Result<Artifact, LoadError>, mib: usize) -> Result<Artifact, LoadError> {
     match &said {
         Err(LoadError::Compiler(why)) if !why.is_empty() => {
-            // Dropped, and with that killed.
+            // The child is dropped here, which kills it.
             return said;
         }
         _ => {}
@@ -277,7 +283,7 @@ async fn ended(mut child: Child, said: Result<Artifact, LoadError>, mib: usize) 
         (_, Some(signal), _) if signal == rustix::process::Signal::XCPU.as_raw() => {
             Err(LoadError::Compiler("it computed for longer than compile_timeout_ms allows".into()))
         }
-        // Rust aborts where memory is refused.
+        // A Rust program aborts when it is refused memory.
         (_, Some(signal), _) if signal == rustix::process::Signal::ABORT.as_raw() => Err(LoadError::Compiler(format!(
             "it was refused more than {mib} MiB of memory, or crashed; compile_memory_mib bounds what all may take"
         ))),
@@ -292,7 +298,8 @@ struct Limits {
     seconds: u64,
 }
 
-/// Compiles a component and ends, if this process was started for that: to be called before anything else.
+/// Compiles the component on standard input if this process was started for that, and gives the code to end with. `main` calls
+/// this before anything else, and goes on only if it gives `None`.
 pub fn compile_if_asked() -> Option<ExitCode> {
     PREPARED.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
@@ -322,7 +329,7 @@ pub fn compile_if_asked() -> Option<ExitCode> {
     Some(if flushed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Takes from this process what compiling does not need.
+/// Takes from this process everything that compiling does not need.
 #[expect(clippy::disallowed_methods, reason = "/proc is no file of anybody's")]
 fn confine(limits: &Limits) -> std::io::Result<()> {
     let set = |resource, most: u64| {
@@ -335,23 +342,23 @@ fn confine(limits: &Limits) -> std::io::Result<()> {
     set(Resource::Core, 0)?;
     set(Resource::Fsize, 0)?;
     set(Resource::Nofile, 16)?;
-    // Who serves goes first; if that cannot be said, it is slower at worst.
+    // Processes that serve clients go first. If the system refuses that, they are slower at worst.
     rustix::process::nice(5).ok();
     // Where memory runs out, this process is the one to end.
     if let Ok(mut score) = std::fs::OpenOptions::new().write(true).open("/proc/self/oom_score_adj") {
         score.write_all(b"1000").ok();
     }
-    // Where it is refused, by what a container lets through or by an old kernel, the limits hold all the same.
+    // An old kernel or a container may refuse this; the limits above hold all the same.
     shut_in().ok();
     Ok(())
 }
 
-/// Takes the file system, the network and other processes away from this thread and those it will start, as far as the system
-/// can do that.
+/// Takes the file system, the network and other processes away from this thread and from those that it starts later, as far as the
+/// system can do that.
 #[cfg(target_os = "linux")]
 fn shut_in() -> std::io::Result<()> {
     use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, Scope};
-    // What a kernel does not know yet is left out.
+    // What an older kernel does not know is left out.
     let abi = ABI::V6;
     Ruleset::default()
         .handle_access(AccessFs::from_all(abi))
@@ -374,13 +381,14 @@ fn end_with_parent() -> std::io::Result<()> {
         let out = std::io::stdout();
         let out = out.as_fd();
         let mut ends = [PollFd::from_borrowed_fd(out, PollFlags::empty())];
-        // Wakes only for an error, which is the other end being closed.
+        // It asks for no event, so it wakes only for an error, and the error is that the other end was closed.
         while poll(&mut ends, None).is_err() {}
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).ok();
     })?;
     Ok(())
 }
 
+/// Reads a component from standard input, looks at what it would instantiate, and compiles it.
 fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
     let unreadable = |error: std::io::Error| LoadError::Compile(format!("it cannot be read: {error}"));
     let mut bytes = Vec::new();

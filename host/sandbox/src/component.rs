@@ -12,23 +12,27 @@ use crate::{
 pub(crate) const PACKAGE: &str = "wharf:plugin/";
 pub(crate) const VERSION: &str = "0.1.";
 
-/// Which interfaces a component exports.
+/// Which interfaces of the contract a component exports; at least one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exports {
+    /// It has tools to call.
     pub tools: bool,
+    /// It has resources to read.
     pub resources: bool,
+    /// It has prompts to fill in.
     pub prompts: bool,
+    /// It suggests values for arguments.
     pub completions: bool,
 }
 
-/// What an instance is made of.
+/// What instances of a component are made from.
 pub struct Linked {
     pub(crate) pre: InstancePre<State>,
     pub(crate) tools: Option<tools::GuestIndices>,
     pub(crate) resources: Option<resources::GuestIndices>,
     pub(crate) prompts: Option<prompts::GuestIndices>,
     pub(crate) completions: Option<completions::GuestIndices>,
-    /// What the host keeps of each instance besides its memory.
+    /// How many bytes the host keeps for each instance besides its memory.
     pub(crate) instance_bytes: usize,
 }
 

@@ -1,9 +1,10 @@
-//! Files, where WASI's own functions would let a guest hurt the host: opening what is no file, and reading folders of any size.
+//! Replaces the functions of WASI's file system with which a guest could hurt the host: opening what is no file, and reading folders
+//! of any size.
 //!
-//! Opening a pipe waits for its other end, on a thread that nothing can take back, so that a few hundred of them would leave
-//! none for anybody's files. So what is opened is looked at first without opening it, then opened without waiting, then
-//! looked at again: whatever is put in its place meanwhile, nothing waits. And a folder is read some entries at a time, as
-//! the guest asks for them, so that the host never holds all of them.
+//! Opening a pipe waits for its other end, on a thread that cannot be interrupted. A few hundred such pipes would leave no thread
+//! for anybody's files. So what is to be opened is looked at without opening it, then opened in a way that never waits, then looked
+//! at again; even if something else is put in its place meanwhile, nothing waits. A folder is read a few entries at a time, as the
+//! guest asks for them, so that the host never holds all of its entries.
 
 use std::{collections::VecDeque, fs, io, path::Path, sync::Arc};
 
@@ -28,8 +29,8 @@ use wasmtime_wasi::{
 
 use crate::store::State;
 
-/// The very version that wasmtime links: under another, these functions would stand beside its own and take no effect. A
-/// hostile guest in the tests tells.
+/// The interface with exactly the version that wasmtime links. With another version these functions would stand beside wasmtime's
+/// own instead of replacing them; a test with a hostile guest notices that.
 const TYPES: &str = "wasi:filesystem/types@0.2.12";
 /// Entries of a folder that are read at once.
 const CHUNK: usize = 64;
@@ -40,12 +41,12 @@ type SetTimesAt = (Resource<Descriptor>, PathFlags, String, NewTimestamp, NewTim
 
 /// A folder that is being read.
 struct Entries {
-    /// None when there is no more in it.
+    /// `None` when everything in it has been read.
     directory: Option<rustix::fs::Dir>,
     read: VecDeque<Result<DirectoryEntry, ErrorCode>>,
 }
 
-/// Takes the place of functions of `wasi:filesystem/types`; shadowing must be allowed.
+/// Replaces functions of `wasi:filesystem/types`. The linker must allow shadowing.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     let mut types = linker.instance(TYPES)?;
     types.resource("directory-entry-stream", ResourceType::host::<Entries>(), |mut store, rep| {
@@ -85,7 +86,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     })
 }
 
-/// Opens one stream more, if there is room for what it may hold.
+/// Opens another stream of a file, if the budget has room for what it may hold.
 fn stream<T>(state: &mut State, open: impl FnOnce(&mut WasiFilesystemCtxView<'_>) -> FsResult<T>) -> Answer<T> {
     let is_stream =
         |entry: &mut (dyn std::any::Any + Send)| entry.is::<DynInputStream>() || entry.is::<DynOutputStream>();
@@ -134,7 +135,7 @@ fn more(own: &mut rustix::fs::Dir) -> VecDeque<Result<DirectoryEntry, ErrorCode>
     while read.len() < CHUNK {
         let entry = match own.read() {
             None => break,
-            // After an error there is nothing more.
+            // The next read after an error gives nothing, so this ends.
             Some(Err(error)) => {
                 read.push_back(Err(io::Error::from(error).into()));
                 continue;
@@ -151,7 +152,7 @@ fn more(own: &mut rustix::fs::Dir) -> VecDeque<Result<DirectoryEntry, ErrorCode>
 
 fn describe(own: &rustix::fs::Dir, name: &std::ffi::CStr, mut kind: FileType) -> Result<DirectoryEntry, ErrorCode> {
     if kind == FileType::Unknown {
-        // Some file systems do not say.
+        // Some file systems do not tell the type along with the name.
         let stat = own.fd().and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)).map_err(io::Error::from)?;
         kind = FileType::from_raw_mode(stat.st_mode);
     }
@@ -161,7 +162,7 @@ fn describe(own: &rustix::fs::Dir, name: &std::ffi::CStr, mut kind: FileType) ->
         FileType::Symlink => DescriptorType::SymbolicLink,
         FileType::CharacterDevice => DescriptorType::CharacterDevice,
         FileType::BlockDevice => DescriptorType::BlockDevice,
-        // Pipes and sockets too, as WASI's own function has it.
+        // Pipes and sockets are unknown to WASI's own function too.
         _ => DescriptorType::Unknown,
     };
     let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
@@ -193,7 +194,7 @@ async fn open_at(
     Ok((Ok(table.push(descriptor)?),))
 }
 
-/// Reads the flags as WASI's own function does, in its order.
+/// Makes options of the flags. The checks are those of WASI's own function, in the same order, so that guests get the same errors.
 fn options(
     perms: FsPerms,
     follow: FollowSymlinks,
@@ -244,7 +245,7 @@ fn open_file(
 ) -> Result<(fs::File, bool), ErrorCode> {
     let mut look = OpenOptions::new();
     look.read(true)._cap_fs_ext_follow(follow).custom_flags(OFlags::PATH.bits().cast_signed());
-    // Missing files are for the real thing to speak of, or to make.
+    // If there is no such file, the open below makes it or gives the error.
     if let Ok(seen) = cap_primitives::fs::open(base, path, &look) {
         let kind = seen.metadata()?.file_type();
         if !(kind.is_file() || kind.is_dir() || kind.is_symlink()) {
@@ -252,7 +253,7 @@ fn open_file(
         }
     }
     let file = match cap_primitives::fs::open(base, path, options) {
-        // A pipe that nobody reads, or a socket.
+        // This is a pipe that nobody reads, or a socket.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => return Err(ErrorCode::Unsupported),
         opened => opened?,
     };
@@ -271,10 +272,10 @@ fn open_file(
     Ok((file, false))
 }
 
-/// WASI's own function opens what a link leads to, pipes included.
+/// Sets the times of what a link leads to by opening it as above: WASI's own function would open anything, even a pipe.
 async fn set_times_at(state: &mut State, (directory, path_flags, path, accessed, modified): SetTimesAt) -> Answer<()> {
     if !path_flags.contains(PathFlags::SYMLINK_FOLLOW) {
-        // Opens nothing but folders.
+        // If links are not followed, WASI's own function opens nothing but folders.
         return answer(state.filesystem().set_times_at(directory, path_flags, path, accessed, modified).await);
     }
     let mut opened = Err(ErrorCode::Access);

@@ -1,4 +1,4 @@
-//! Shares the process's file descriptors among calls: each takes a part of what is left, so that a call that opens
+//! Divides the file descriptors of the process among calls. Each call takes a part of what is left, so that even one that opens
 //! everything it can leaves some for the next.
 
 use std::sync::{
@@ -8,12 +8,14 @@ use std::sync::{
 
 use rustix::process::{Resource, getrlimit};
 
-/// For sockets, pipes, watches and the cache: what wharf itself has open.
+/// Descriptors that wharf itself needs for sockets, pipes, watches and the cache.
 const OWN: usize = 256;
-/// No call gets more than this, or less than that, whatever is left.
+/// No call gets more than this, however many are left.
 const MOST: usize = 1024;
+/// Each call may have so many, however few are left: with less, the runtimes of some languages do not start.
 const LEAST: usize = 64;
 
+/// How many descriptors are left to give to calls.
 #[derive(Clone)]
 pub(crate) struct Handles {
     left: Arc<AtomicUsize>,
@@ -33,30 +35,32 @@ impl Handles {
         Self { left: Arc::new(AtomicUsize::new(limit.saturating_sub(OWN))) }
     }
 
+    /// A quarter of what is left, within the bounds above.
     pub(crate) fn take(&self) -> Part {
         let mut count = LEAST;
         let take = |left: usize| {
             count = (left / 4).clamp(LEAST, MOST).min(left);
             Some(left - count)
         };
-        // Always succeeds, if only with what is left.
+        // The update never fails; if nothing is left, it takes nothing.
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok();
         Part { left: Arc::clone(&self.left), count }
     }
 }
 
 impl Part {
-    /// Whether an instance that could have so many is within its bounds with this part: it never forgets how many it had room for.
+    /// Whether this part is enough for an instance that has had room for `limit` handles. An instance that is used again never
+    /// gives up room that it once had.
     pub(crate) fn covers(&self, limit: usize) -> bool {
         self.limit() >= limit
     }
 
-    /// How many handles the call may have: never so few that its runtime does not start.
+    /// How many handles the call may have.
     pub(crate) fn limit(&self) -> usize {
         self.count.max(LEAST)
     }
 
-    /// Gives back all but so many, while nothing is opened.
+    /// Gives back all but so many, while the instance waits for its next call and opens nothing.
     pub(crate) fn shrink(&mut self, to: usize) {
         let excess = self.count.saturating_sub(to);
         self.count -= excess;

@@ -1,4 +1,5 @@
-//! An instance: a store and what its component exports, found when first needed. It runs one operation at a time.
+//! An instance: a store, and the exports of its component, which are looked up when they are first needed. It runs one operation at
+//! a time.
 
 use std::time::Duration;
 
@@ -20,12 +21,13 @@ use crate::{
     store::State,
 };
 
-/// What crosses to the host besides the result itself: names, lengths, the sizes of records in lists.
+/// What a guest may hand to the host besides the result itself: names, lengths, the sizes of records in lists.
 pub(crate) const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
 
 /// How long a plugin may take to say what it offers.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A component with memory of its own, ready to be called.
 pub struct Instance {
     store: Store<State>,
     instance: component::Instance,
@@ -33,11 +35,11 @@ pub struct Instance {
     resources: Option<resources::Guest>,
     prompts: Option<prompts::Guest>,
     completions: Option<completions::Guest>,
-    /// The memory it began with.
+    /// The bytes of memory that it had when it was new.
     base_bytes: usize,
 }
 
-/// The exports of one interface, loaded once.
+/// The exports of one interface, which are looked up at the first use.
 macro_rules! guest {
     ($self:ident, $code:ident, $interface:ident) => {{
         if $self.$interface.is_none() {
@@ -73,18 +75,18 @@ impl Instance {
         Ok(Self { store, instance, tools: None, resources: None, prompts: None, completions: None, base_bytes })
     }
 
-    /// How many handles it has had room for.
+    /// The most handles that it has ever had room for.
     pub(crate) fn handles_limit(&self) -> usize {
         self.store.data().handles_limit()
     }
 
-    /// To begin another call in it.
+    /// Begins another call in it.
     pub(crate) fn renew(&mut self, renew: impl FnOnce(&mut State)) {
         renew(self.store.data_mut());
         self.store.set_epoch_deadline(1);
     }
 
-    /// Ends the call; gives how much memory the instance holds, or none if it holds too much to be used again.
+    /// Ends the call. Gives the bytes of memory that the instance holds, or `None` if it holds too much to be used again.
     pub(crate) fn rest(&mut self) -> Option<usize> {
         let state = self.store.data_mut();
         state.rest();
@@ -120,7 +122,7 @@ impl Instance {
     }
 }
 
-/// Something to have a plugin do, and what comes of it.
+/// Something that a plugin can be made to do: [`List`], [`CallTool`], [`ReadResource`], [`GetPrompt`] or [`Complete`].
 pub trait Operation: sealed::Perform {}
 
 impl<O: sealed::Perform> Operation for O {}
@@ -131,19 +133,23 @@ pub(crate) mod sealed {
     use super::{Instance, Linked};
     use crate::operation::CallError;
 
+    /// How an operation is done. It is out of reach of other crates, so that these operations remain the only ones.
     pub trait Perform: Send + 'static {
+        /// What comes of it.
         type Outcome: Send + 'static;
 
-        /// How long it may take, if not as long as the plugin's limit says.
+        /// How long it may take; `None` if the plugin's own limit holds.
         const TIMEOUT: Option<Duration> = None;
 
+        /// Does it, in an instance of this component.
         fn perform(
             self,
             instance: &mut Instance,
             linked: &Linked,
         ) -> impl Future<Output = Result<Self::Outcome, CallError>> + Send;
 
-        /// What an outcome takes of the plugin's limit on output, about. None: it asks, and questions have limits of their own.
+        /// About how many bytes an outcome takes of the plugin's limit on output. None: it asks, and questions have limits of
+        /// their own.
         fn bytes(outcome: &Self::Outcome) -> Option<usize>;
     }
 }
@@ -157,7 +163,7 @@ impl sealed::Perform for List {
         instance.list(linked).await
     }
 
-    /// Lists were limited on their way in.
+    /// The limit on what a guest hands to the host bounds lists already.
     fn bytes(_: &Listing) -> Option<usize> {
         Some(0)
     }

@@ -1,7 +1,8 @@
-//! What a guest makes the host keep for it through WASI: bounded where that is enough, charged to its memory where it is not.
+//! Limits what a guest can make the host keep for it through WASI. Some things are just bounded, the others are charged to the
+//! guest's memory.
 //!
-//! Handles are counted, but what is behind one can be as large as the guest likes: a method's name, an authority, what it
-//! writes at once. What is charged here stays charged until the instance is gone.
+//! The number of handles is limited elsewhere, but without these functions what is behind a handle could be as large as the guest
+//! likes: the name of a method, an authority, what it writes at once. What is charged here stays charged until the instance is gone.
 
 use wasmtime::{
     StoreContextMut,
@@ -25,17 +26,18 @@ use wasmtime_wasi_http::{
 
 use crate::store::State;
 
-// The very versions that wasmtime links, as in `files`.
+// The interfaces with exactly the versions that wasmtime links, as in `files`.
 const HTTP: &str = "wasi:http/types@0.2.12";
 const STREAMS: &str = "wasi:io/streams@0.2.12";
 
 /// The longest method and the longest authority.
 const MAX_TEXT_BYTES: usize = 1024;
-/// What a field takes beside its text, about.
+/// About how many bytes a field takes beside its text.
 const FIELD_BYTES: usize = 256;
-/// More than any stream ever offers to take.
+/// No stream ever offers to take more at once.
 const MAX_WRITE_BYTES: usize = 64 << 10;
 
+/// Charges the guest's memory; the error ends the call.
 fn charge(store: &mut StoreContextMut<'_, State>, bytes: usize) -> wasmtime::Result<()> {
     if store.data_mut().budget.grow(bytes) {
         return Ok(());
@@ -50,7 +52,7 @@ fn answer<T>(result: HeaderResult<T>) -> wasmtime::Result<(Result<T, HeaderError
     }
 }
 
-/// Takes the place of functions that keep what they are given; shadowing must be allowed.
+/// Replaces the functions that keep what they are given. The linker must allow shadowing.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     let mut http = linker.instance(HTTP)?;
     http.func_wrap(

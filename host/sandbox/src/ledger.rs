@@ -1,15 +1,15 @@
-//! The ledger: every byte that a guest or a client makes the host keep is charged to an account before it is taken, and given
-//! back when what it was taken for is dropped.
+//! Counts memory. Every byte that a guest or a client makes the host keep is charged to an account before it is kept, and given
+//! back when what it was charged for is dropped.
 //!
-//! Accounts lie within each other: what is charged to one counts for all around it, up to the whole. A charge that does not
-//! fit takes nothing. There is no waiting here; who is refused says so.
+//! Accounts lie within each other: what is charged to one is charged to all around it as well, up to the whole. A charge that
+//! does not fit into all of them takes nothing. Nobody waits for room here: the caller is told at once that there is none.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// Somebody's share of memory. Cheap to clone.
+/// Somebody's share of memory. Clones are the same account.
 #[derive(Clone, Debug)]
 pub struct Account(Arc<Share>);
 
@@ -23,48 +23,61 @@ struct Share {
 /// Why a charge was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// It would not fit even if there were nothing else.
+    /// It would not fit even if the account held nothing else, so it is of no use to try again.
     #[error("{wanted} bytes are more than the {limit} there are for one")]
-    TooLarge { wanted: usize, limit: usize },
-    /// Whose account it is holds too much already.
+    TooLarge {
+        /// The bytes that were to be charged.
+        wanted: usize,
+        /// The bytes that the account may hold.
+        limit: usize,
+    },
+    /// The account holds too much already; there is room again when its owner gives something back.
     #[error("its share of {limit} bytes is used up")]
-    Share { limit: usize },
-    /// Everybody together holds too much.
+    Share {
+        /// The bytes that the account may hold.
+        limit: usize,
+    },
+    /// All accounts together hold too much.
     #[error("all {limit} bytes are used up")]
-    Whole { limit: usize },
+    Whole {
+        /// The bytes that all accounts may hold together.
+        limit: usize,
+    },
 }
 
 impl Account {
-    /// The whole.
+    /// An account that lies in no other, of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: None }))
     }
 
-    /// A share of this account: at most so much, and no more than is left.
+    /// An account within this one. It may hold `limit` bytes, if this one has room for them when they are charged.
     pub fn share(&self, limit: usize) -> Self {
         Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: Some(self.clone()) }))
     }
 
+    /// How many bytes it may hold.
     pub fn limit(&self) -> usize {
         self.0.limit
     }
 
+    /// How many bytes it holds, those of accounts within it included.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// How much is left, as things stand.
+    /// How many bytes are left of it at the moment; others may take them before the caller does.
     pub(crate) fn left(&self) -> usize {
         self.0.limit.saturating_sub(self.used())
     }
 
-    /// Charges so many bytes until what is returned is dropped.
+    /// Charges so many bytes, which are given back when the charge is dropped.
     pub fn charge(&self, bytes: usize) -> Result<Charge, Full> {
         self.take(bytes)?;
         Ok(Charge { account: self.clone(), bytes })
     }
 
-    /// Nothing yet, for what grows.
+    /// A charge of nothing, for something that will grow.
     pub fn open(&self) -> Charge {
         Charge { account: self.clone(), bytes: 0 }
     }
@@ -102,23 +115,24 @@ pub struct Charge {
 }
 
 impl Charge {
+    /// How many bytes are charged.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Charges more.
+    /// Charges so many bytes more; if they do not fit, the charge stays as it was.
     pub fn grow(&mut self, more: usize) -> Result<(), Full> {
         self.account.take(more)?;
         self.bytes += more;
         Ok(())
     }
 
-    /// Charges at least so much in all.
+    /// Grows to so many bytes in all, if it is less; if they do not fit, the charge stays as it was.
     pub fn cover(&mut self, bytes: usize) -> Result<(), Full> {
         self.grow(bytes.saturating_sub(self.bytes))
     }
 
-    /// Gives back all but so much.
+    /// Gives back all but so many bytes.
     pub(crate) fn shrink(&mut self, to: usize) {
         let excess = self.bytes.saturating_sub(to);
         self.bytes -= excess;

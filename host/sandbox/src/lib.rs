@@ -1,12 +1,14 @@
 //! Runs wharf plugins: compiles components, and makes each call in one instance, under one scope and one deadline.
 //!
-//! This crate knows tools, resources, prompts and completions as the plugin contract defines them; it knows nothing of
-//! JSON-RPC or files on disk other than its own cache. What a call may touch arrives as a [`Scope`]; what it
-//! did arrives back as a [`Report`].
+//! This crate knows tools, resources, prompts and completions as the plugin contract defines them. It knows nothing of
+//! JSON-RPC, nor of any files on disk but those of its own cache. The caller says with a [`Scope`] what a call may touch, and learns
+//! from a [`Report`] what came of it.
 //!
-//! The invariant everything here serves: nothing a guest does outlives its call, and nothing of one call is visible to
-//! another, unless the operator chose to keep a plugin's instances: then to later calls of the same client that may touch
-//! the same.
+//! Everything here serves one invariant: nothing that a guest does outlives its call, and nothing of one call is visible to
+//! another. There is one exception, which the operator has to choose: if a plugin's instances are kept, what a call leaves in its
+//! instance is visible to later calls of the same client that may touch exactly the same.
+
+#![deny(missing_docs)]
 
 mod bindings;
 mod cache;

@@ -1,18 +1,18 @@
 //! The memory budget of one call, and of all calls together.
 //!
-//! wasmtime's own limit is per memory; a component may have several, so this one sums. A refusal reaches the guest as a
-//! failed growth and then, mostly, as a panic, which looks like any other; `refused` tells them apart.
+//! wasmtime has a limit for each memory, but a component may have several memories, so this limit is on their sum. A guest whose
+//! memory may not grow mostly panics, which looks like any other panic; [`MemoryBudget::refused`] tells them apart.
 
 use wasmtime::ResourceLimiter;
 
 use crate::ledger::{Account, Charge};
 
-/// What a stream can hold of a file: what was read ahead, or what is still to be written.
+/// How many bytes of a file a stream can hold: what was read ahead, or what is still to be written.
 const STREAM_BYTES: usize = 64 << 10;
-/// Streams that every instance may have.
+/// How many streams every instance may have without being charged for them.
 const FREE_STREAMS: usize = 16;
 
-/// What one element of a table is charged as.
+/// How many bytes are charged for an element of a table.
 const TABLE_ELEMENT_BYTES: usize = 16;
 
 /// Why memory was refused.
@@ -24,10 +24,11 @@ pub(crate) enum Refused {
     Total,
 }
 
+/// What one instance may hold and holds, all of which is charged to the budget of all instances as well.
 pub(crate) struct MemoryBudget {
     limit: usize,
     used: Charge,
-    /// For what streams may hold, as long as they are there.
+    /// The charge for what open streams may hold.
     streams: Charge,
     refused: Option<Refused>,
 }
@@ -37,22 +38,22 @@ impl MemoryBudget {
         Self { limit, used: total.open(), streams: total.open(), refused: None }
     }
 
+    /// Why the current call was last refused memory, if it was.
     pub(crate) fn refused(&self) -> Option<Refused> {
         self.refused
     }
 
-    /// What is held.
+    /// How many bytes the instance holds, without those of streams.
     pub(crate) fn used(&self) -> usize {
         self.used.bytes()
     }
 
-    /// Whether more than half of what there was beyond `base` is used up, so that a later call may not get along with the
-    /// rest.
+    /// Whether more than half of what there was beyond `base` bytes is used up, so that the rest may not be enough for a later call.
     pub(crate) fn is_half_spent(&self, base: usize) -> bool {
         self.used().saturating_sub(base) > self.limit.saturating_sub(base) / 2
     }
 
-    /// Charges for what so many open streams may hold at once; what earlier ones held is given back.
+    /// Charges for what `count` open streams may hold, and gives back what was charged for more. False if that does not fit.
     pub(crate) fn hold_streams(&mut self, count: usize) -> bool {
         let bytes = count.saturating_sub(FREE_STREAMS) * STREAM_BYTES;
         self.streams.shrink(bytes);
@@ -63,12 +64,12 @@ impl MemoryBudget {
         fits
     }
 
-    /// For the next call: what this one was refused is its own matter.
+    /// Forgets what the last call was refused, for the next one.
     pub(crate) fn renew(&mut self) {
         self.refused = None;
     }
 
-    /// Charges what the guest makes grow: its own memory, or what the host keeps for it.
+    /// Charges so many bytes more of the guest's own memory, or of what the host keeps for it. False if they do not fit.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let refused = match self.used().checked_add(bytes) {
             Some(sum) if sum <= self.limit => self.used.grow(bytes).is_err().then_some(Refused::Total),
@@ -82,8 +83,8 @@ impl MemoryBudget {
     }
 }
 
-// A growth that the system refuses after it was granted here stays charged until the instance is gone. To take it back,
-// one would have to know of which growth wasmtime speaks, and it speaks of some that it never asked for.
+// If the system refuses a growth that was granted here, the growth stays charged until the instance is gone. It cannot be given
+// back, because wasmtime also reports failures of growths for which it never asked, and does not tell which is which.
 impl ResourceLimiter for MemoryBudget {
     fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
         Ok(most.is_none_or(|most| desired <= most) && self.grow(desired.saturating_sub(current)))

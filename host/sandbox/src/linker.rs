@@ -5,8 +5,8 @@ use wasmtime_wasi::p2::bindings::filesystem::preopens;
 
 use crate::{bindings::host, files, kept, store::State};
 
-/// Links WASI 0.2, HTTP and the contract. Everything is there; what is not granted refuses when it is used, because
-/// some language runtimes import everything whether their author uses it or not.
+/// Links WASI 0.2, HTTP and the contract. Every component gets all of it, because the runtimes of some languages import everything
+/// whether their author uses it or not. What is not granted to a plugin is refused when it is used.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;

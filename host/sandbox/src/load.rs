@@ -1,5 +1,5 @@
-//! From a file to something callable: its compiled code, from the cache or from a process that compiles; linked, with what
-//! the component exports.
+//! Makes a component in a file callable: gets its compiled code from the cache or from a process that compiles it, links it, and
+//! finds out what it exports.
 
 use std::{
     fs::File,
@@ -26,7 +26,8 @@ use crate::{
     scope::PluginSpec,
 };
 
-/// Compiled code, ready to be instantiated. Cheap to clone; knows nothing of grants or limits.
+/// A component that is compiled and linked, ready to be instantiated. Several plugins with different limits and grants can share
+/// it; clones are cheap.
 #[derive(Clone)]
 pub struct Code(pub(crate) Arc<CodeInner>);
 
@@ -38,14 +39,14 @@ pub(crate) struct CodeInner {
     _charge: Charge,
 }
 
-/// Code under an id, with its limits and its config.
+/// Code with the limits and the config under which it runs. Clones are cheap, and are the same plugin.
 #[derive(Clone)]
 pub struct Plugin(pub(crate) Arc<PluginInner>);
 
 pub(crate) struct PluginInner {
     pub(crate) code: Code,
     pub(crate) spec: PluginSpec,
-    /// Tells it from every other plugin that is or was loaded.
+    /// A number that no other plugin has or had, not even one that was loaded from the same file.
     pub(crate) number: u64,
     pub(crate) admission: Arc<Semaphore>,
     pub(crate) running: AtomicUsize,
@@ -59,8 +60,8 @@ impl Drop for PluginInner {
 }
 
 impl Sandbox {
-    /// The code of the component in a file: found in the cache, or compiled by a process of its own. `slow` is called once if
-    /// that takes long.
+    /// Loads the component in a file: finds its code in the cache, or has it compiled by a process of its own. `slow` is called once
+    /// if compiling takes long. Dropping the future ends that process.
     pub async fn load(self: &Arc<Self>, file: File, slow: impl Fn()) -> Result<Code, LoadError> {
         let unreadable = |error: std::io::Error| LoadError::Unreadable(error.to_string());
         let length = file.metadata().map_err(unreadable)?.len();
@@ -72,7 +73,7 @@ impl Sandbox {
         if let Some(code) = self.cached(digest, key.clone()).await? {
             return Ok(code);
         }
-        // Of several files with one component, one is compiled and the others find it in the cache.
+        // If several files hold the same component, the first is compiled while the others wait and then find it in the cache.
         let turn = self.compilers.turn(digest);
         let _turn = turn.lock().await;
         if let Some(code) = self.cached(digest, key.clone()).await? {
@@ -92,13 +93,13 @@ impl Sandbox {
         .await
     }
 
-    /// The code from the cache, if it is there and of use.
+    /// The code from the cache, if it is there and can be used.
     async fn cached(self: &Arc<Self>, digest: [u8; 32], key: String) -> Result<Option<Code>, LoadError> {
         let sandbox = Arc::clone(self);
         blocking(move || {
             let cached = sandbox.cache.as_ref().and_then(|cache| cache.get(&key));
             match cached.map(|artifact| sandbox.instate(&artifact, digest)).transpose() {
-                // Made where other limits held, such as on the size of files.
+                // It may have been made where other limits held, such as one on the size of files. It is compiled anew.
                 Err(LoadError::Compile(_)) => Ok(None),
                 code => code,
             }
@@ -118,7 +119,7 @@ impl Sandbox {
         for one in self.pooled.iter().chain([&self.on_demand]) {
             match deserialize(one, &artifact.code) {
                 Ok(component) => return self.link(one, &component, digest, artifact.instance_bytes, charge),
-                // What exceeds a slot of the pool runs on demand.
+                // What does not fit into a slot of the pool is allocated on demand: the next engine takes it.
                 Err(error) => refused = Some(error),
             }
         }
@@ -158,21 +159,25 @@ impl Code {
         &self.0.digest
     }
 
+    /// The same in lower-case hexadecimal.
     pub fn digest_hex(&self) -> String {
         cache::hex(&self.0.digest)
     }
 
+    /// Which interfaces of the contract it has.
     pub fn exports(&self) -> Exports {
         self.0.linked.exports()
     }
 
-    /// The interfaces the component imports, as it names them.
+    /// The names of the interfaces that the component imports, with their versions.
     pub fn imports(&self) -> &[String] {
         &self.0.imports
     }
 }
 
 impl Plugin {
+    /// A plugin of its own, even if there is another with the same code: neither its running calls nor its kept instances are
+    /// shared.
     pub fn new(code: Code, spec: PluginSpec) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -181,12 +186,13 @@ impl Plugin {
         Self(Arc::new(PluginInner { code, spec, number, admission, running: AtomicUsize::new(0), turns }))
     }
 
+    /// What it runs.
     pub fn code(&self) -> &Code {
         &self.0.code
     }
 }
 
-/// SHA-256 of a file, which is left at its beginning. Never all of it in memory.
+/// The SHA-256 of a file, and the file itself, back at its beginning. It is read piece by piece, since it may be large.
 fn digest(mut file: File) -> std::io::Result<(File, [u8; 32])> {
     let mut sha = Sha256::new();
     let mut piece = vec![0; 256 << 10];
@@ -227,7 +233,7 @@ fn is_offered(name: &str) -> bool {
     wasi || name.starts_with(PACKAGE)
 }
 
-/// wasmtime says which import is missing or mistyped in the first line of the chain.
+/// Finds the name of the import that is missing or has the wrong type: wasmtime puts it between backticks in its message.
 fn import_error(error: &wasmtime::Error) -> LoadError {
     let text = one_line(error);
     match text.split('`').nth(1) {

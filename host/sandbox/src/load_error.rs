@@ -1,11 +1,12 @@
-//! Why a file is no plugin, and why there is no sandbox.
+//! Why a file cannot be loaded as a plugin, and why there is no sandbox.
 
-/// The largest component accepted.
+/// The size of the largest component that is loaded.
 pub(crate) const MAX_COMPONENT_BYTES: usize = 64 << 20;
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
+    /// The system refuses what every sandbox needs, such as a thread or address space.
     #[error("the WebAssembly engine does not start: {0}")]
     Engine(String),
     /// Components are compiled by this program started again, so its `main` has to expect that.
@@ -15,51 +16,74 @@ pub enum EngineError {
     Unprepared,
 }
 
-/// Why bytes are no plugin. The text says what its author or operator can do.
+/// Why a file cannot be loaded as a plugin. The text is for the operator or the plugin's author, and says what they can do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
+    /// It does not begin as WebAssembly does.
     #[error("not WebAssembly: the file does not start with `\\0asm`")]
     NotWasm,
     #[error(
         "a core WebAssembly module, not a component; build it for the target wasm32-wasip2, or run `wasm-tools component new` on it"
     )]
+    /// It is WebAssembly, but a core module rather than a component.
     CoreModule,
+    /// It is native code that some wasmtime compiled.
     #[error("precompiled native code is never loaded; give the .wasm file")]
     Precompiled,
+    /// The file has so many bytes.
     #[error("{0} bytes are more than the {MAX_COMPONENT_BYTES} a plugin may have")]
     TooLarge(u64),
     #[error(
         "the component exports nothing wharf knows; a plugin exports at least one of wharf:plugin/tools, resources, prompts \
          and completions, all at version 0.1"
     )]
+    /// None of the contract's interfaces is among its exports.
     NoExport,
+    /// This interface of the contract is of a version that wharf does not have.
     #[error("the component was built for {0}, and this wharf knows wharf:plugin 0.1; rebuild it with a matching SDK")]
     UnknownVersion(String),
+    /// This import is neither of the contract nor of WASI 0.2.
     #[error("the component imports {0}, which wharf does not offer; it offers wharf:plugin/host and WASI 0.2")]
     UnknownImport(String),
+    /// This interface has functions or types that are not those of the contract.
     #[error("{0} does not have the type that wharf:plugin 0.1 gives it; rebuild the plugin with the published WIT")]
     WrongType(String),
+    /// The component is malformed, or beyond what the compiler can do.
     #[error("the component does not compile: {0}")]
     Compile(String),
     #[error(
         "the component comes to {number} {what} when all it nests is written out; {most} are the most a plugin may have"
     )]
-    TooMuch { what: &'static str, number: u64, most: u64 },
+    /// One instance would come to more than it may.
+    TooMuch {
+        /// What is counted, in the plural, such as `memories`.
+        what: &'static str,
+        /// How many there would be.
+        number: u64,
+        /// How many there may be.
+        most: u64,
+    },
+    /// What one instance would come to cannot be counted before it is compiled.
     #[error("the component instantiates a module or component that it is handed, so what it comes to cannot be told")]
     Unknowable,
-    /// In the words of the process that compiles.
+    /// The process that compiles refused the component, in these words.
     #[error("{0}")]
     Refused(String),
+    /// The process that compiles failed, was stopped, or never started.
     #[error("the compiler did not finish{}{}", if .0.is_empty() { "" } else { ": " }, .0)]
     Compiler(String),
+    /// The file could not be read, or changed meanwhile.
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
+    /// The host has no memory left for the compiled code. Another attempt may succeed.
     #[error("{0}")]
     NoRoom(String),
+    /// It was loaded, but fails when it is asked for its lists. Callers that ask make this error of it.
     #[error("the plugin fails when asked what it offers: {0}")]
     List(String),
 }
 
+/// Refuses what is no component by its size and its first bytes.
 pub(crate) fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
     if bytes.len() > MAX_COMPONENT_BYTES {
         return Err(LoadError::TooLarge(bytes.len() as u64));
@@ -79,6 +103,7 @@ pub(crate) fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
     }
 }
 
+/// The whole chain of an error in one line.
 pub(crate) fn one_line(error: &wasmtime::Error) -> String {
     format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,9 +1,9 @@
-//! A cheap look at a component before it is compiled: how much it would instantiate, counted with every nested component
-//! written out, from the sections alone.
+//! Looks at a component before it is compiled and counts how much one instance of it would come to, every nested component
+//! included as often as it is instantiated. It reads only the headers and lists of the file's sections, which is cheap.
 //!
-//! A few kilobytes can ask for a million instances, and a compiler that writes them all out takes gigabytes before anybody can
-//! ask how many there are. So they are counted here first, in time that grows with the file and not with what it asks for.
-//! It is no validation: what is malformed is left for the compiler to describe.
+//! A file of a few kilobytes can ask for a million instances, and the compiler would take gigabytes of memory for them before it
+//! could be asked how many there are. So they are counted here first, in time that grows with the file and not with what it asks
+//! for. This is no validation: what is malformed is left for the compiler to describe.
 
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, DataKind, ElementItems,
@@ -12,7 +12,7 @@ use wasmparser::{
 
 use crate::load_error::LoadError;
 
-/// What a component comes to when it is instantiated once. Each has a limit in [`LIMITS`].
+/// What a component comes to when it is instantiated once. Each number has a limit in [`LIMITS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Core modules and components that are instantiated.
@@ -20,17 +20,17 @@ pub(crate) struct Extent {
     pub(crate) memories: u64,
     pub(crate) tables: u64,
     pub(crate) globals: u64,
-    /// What the host keeps of the instances besides memories and tables, about.
+    /// About how many bytes the host keeps for the instances besides memories and tables.
     pub(crate) data_bytes: u64,
-    /// Bytes and table elements that are copied before the first instruction runs, without a pause.
+    /// Bytes and table elements that are copied at the start. The copying cannot be interrupted.
     pub(crate) copied: u64,
 }
 
-/// Rust's guests come to 3 instances, JavaScript's to 4, Python's to 14.
+/// The most of each. For comparison: guests in Rust come to 3 instances, in JavaScript to 4, in Python to 14.
 pub(crate) const LIMITS: Extent =
     Extent { instances: 500, memories: 16, tables: 64, globals: 100_000, data_bytes: 8 << 20, copied: 256 << 20 };
 
-/// Modules and components that may stand in a file, nested or side by side.
+/// How many modules and components a file may hold, nested or side by side.
 const MAX_DEFINITIONS: usize = 2_000;
 /// How deep components may be nested.
 const MAX_NESTING: usize = 50;
@@ -50,7 +50,7 @@ impl Extent {
         }
     }
 
-    /// The first limit that is exceeded, in words.
+    /// Refuses what exceeds a limit; the error names the first that is exceeded.
     pub(crate) fn check(&self) -> Result<(), LoadError> {
         for (what, number, most) in [
             ("instances", self.instances, LIMITS.instances),
@@ -68,7 +68,7 @@ impl Extent {
     }
 }
 
-/// A module or component in an index space: its extent, or none if it is handed in from elsewhere.
+/// What a module or a component comes to, or `None` if it is imported or exported by another one, so that this cannot be known.
 type Definition = Option<Extent>;
 
 /// A component that is being read.
@@ -85,7 +85,8 @@ enum Frame {
     Module(Extent),
 }
 
-/// Whether what a component would instantiate is within the limits. A look at its sections, no validation.
+/// Whether one instance of the component would be within the limits; the error says which one it exceeds. This only looks at the
+/// file's sections and is no validation. The bytes may be anything.
 pub fn would_instantiate(component: &[u8]) -> Result<(), LoadError> {
     look(component).map(|_| ())
 }
@@ -149,6 +150,7 @@ const TABLE_BYTES: u64 = 64;
 const MEMORY_BYTES: u64 = 128;
 const SEGMENT_BYTES: u64 = 32;
 
+/// Adds what one section of a module contributes to an instance of it.
 fn module_section(extent: &mut Extent, payload: Payload) -> Result<(), wasmparser::BinaryReaderError> {
     match payload {
         Payload::ImportSection(imports) => {
@@ -161,7 +163,7 @@ fn module_section(extent: &mut Extent, payload: Payload) -> Result<(), wasmparse
                 };
             }
         }
-        // Any of them can come to be referred to.
+        // The host keeps something for each function that is referred to, and any of them may be.
         Payload::FunctionSection(functions) => extent.data_bytes += u64::from(functions.count()) * FUNCTION_BYTES,
         Payload::TableSection(tables) => {
             extent.tables += u64::from(tables.count());
@@ -185,7 +187,7 @@ fn module_section(extent: &mut Extent, payload: Payload) -> Result<(), wasmparse
                 };
                 extent.data_bytes += SEGMENT_BYTES;
                 if !matches!(element.kind, ElementKind::Declared) {
-                    // An element costs about what this many bytes do.
+                    // To copy an element takes about as long as to copy this many bytes.
                     extent.copied += u64::from(items) * 16;
                 }
             }
@@ -204,9 +206,10 @@ fn module_section(extent: &mut Extent, payload: Payload) -> Result<(), wasmparse
     Ok(())
 }
 
+/// Adds what one section of the innermost component instantiates or defines.
 fn component_section(stack: &mut [Frame], payload: Payload) -> Result<(), LoadError> {
     let malformed = |error: wasmparser::BinaryReaderError| LoadError::Compile(error.to_string());
-    // What an outer alias refers to, looked up before the innermost component is borrowed.
+    // Finds what an outer alias refers to: `count` components further out, under this index.
     let outer = |stack: &[Frame], module: bool, count: u32, index: u32| -> Definition {
         let at = stack.len().checked_sub(1)?.checked_sub(usize::try_from(count).ok()?)?;
         let Frame::Component(open) = stack.get(at)? else { return None };
@@ -253,7 +256,7 @@ fn component_section(stack: &mut [Frame], payload: Payload) -> Result<(), LoadEr
                 }
             }
         }
-        // What is exported gets another index.
+        // An export defines what it exports once more, under another index.
         Payload::ComponentExportSection(exports) => {
             for export in exports {
                 let export = export.map_err(malformed)?;
@@ -269,12 +272,14 @@ fn component_section(stack: &mut [Frame], payload: Payload) -> Result<(), LoadEr
     Ok(())
 }
 
+/// Adds a definition to an index space of the innermost component.
 fn define(stack: &mut [Frame], module: bool, definition: Definition) {
     if let Some(Frame::Component(open)) = stack.last_mut() {
         if module { &mut open.modules } else { &mut open.components }.push(definition);
     }
 }
 
+/// Adds what one instantiation comes to.
 fn instantiate(stack: &mut [Frame], module: bool, index: u32) -> Result<(), LoadError> {
     let Some(Frame::Component(open)) = stack.last_mut() else { return Ok(()) };
     let space = if module { &open.modules } else { &open.components };
@@ -286,7 +291,7 @@ fn instantiate(stack: &mut [Frame], module: bool, index: u32) -> Result<(), Load
             }
             Ok(())
         }
-        // How much that comes to cannot be known here.
+        // It was handed in from elsewhere, so what it comes to cannot be known here.
         Some(None) => Err(LoadError::Unknowable),
         None => Err(LoadError::Compile("it instantiates what is not there".into())),
     }

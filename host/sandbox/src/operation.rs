@@ -1,4 +1,4 @@
-//! What a plugin can be made to do, what comes of it, and why nothing does.
+//! What a plugin can be made to do, what may come of it, and why it may come to nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,54 +13,66 @@ use crate::bindings::{
     types::{Body, Content, Context, Failure, ResourceContents, Round},
 };
 
-/// Say everything you offer.
+/// Has a plugin say everything that it offers. It takes at most five seconds, whatever the plugin's limits say.
 #[derive(Debug)]
 pub struct List;
 
-/// Run a tool.
+/// Has a plugin run a tool.
 #[derive(Debug)]
 pub struct CallTool {
     /// By the name that the plugin gives it.
     pub name: String,
-    /// JSON. Shared, because a tool that asks is called again.
+    /// A JSON object that fits the tool's input schema; the caller has checked that. It is shared, because a tool that asks questions
+    /// is called again with the same arguments.
     pub args: Arc<String>,
+    /// What the call is told of its client, and answers to earlier questions.
     pub context: Context,
 }
 
-/// Read a resource.
+/// Has a plugin read a resource.
 #[derive(Debug)]
 pub struct ReadResource {
+    /// As the client wrote it.
     pub uri: String,
+    /// What the call is told of its client, and answers to earlier questions.
     pub context: Context,
 }
 
-/// Fill in a prompt.
+/// Has a plugin fill in a prompt.
 #[derive(Debug)]
 pub struct GetPrompt {
     /// By the name that the plugin gives it.
     pub name: String,
+    /// The arguments by name.
     pub args: Vec<(String, String)>,
+    /// What the call is told of its client, and answers to earlier questions.
     pub context: Context,
 }
 
-/// Complete an argument that a person is typing.
+/// Has a plugin suggest values for an argument that a person is typing.
 #[derive(Debug)]
 pub struct Complete {
+    /// The prompt or the template whose argument it is.
     pub target: Target,
+    /// The argument's name.
     pub argument: String,
+    /// What has been typed so far.
     pub value: String,
+    /// The arguments that have been chosen already, by name.
     pub others: Vec<(String, String)>,
 }
 
 /// What came of an operation in which a plugin may ask instead of answering.
 #[derive(Debug)]
 pub enum Outcome<T> {
+    /// It has answered.
     Done(T),
-    /// It wants to be called again with the answers.
+    /// It asks questions instead, and wants to be called again with the answers.
     Ask(Round),
 }
 
 impl<T> Outcome<T> {
+    /// How many bytes count towards the limit on output. Questions count nothing, because they have limits of their own.
     pub(crate) fn bytes(&self, of_done: impl FnOnce(&T) -> usize) -> Option<usize> {
         match self {
             Self::Done(done) => Some(of_done(done)),
@@ -72,23 +84,29 @@ impl<T> Outcome<T> {
 /// What a tool answers.
 #[derive(Debug)]
 pub enum ToolAnswer {
+    /// One block of text.
     Text(String),
-    /// JSON.
+    /// The JSON of structured content.
     Structured(String),
+    /// Content and whatever else a result can have.
     Result(ToolResult),
 }
 
 /// What a resource holds.
 #[derive(Debug)]
 pub enum ReadAnswer {
+    /// One text, under the URI that was asked for.
     Text(String),
+    /// One piece or several.
     Contents(Vec<ResourceContents>),
 }
 
 /// What a prompt comes to.
 #[derive(Debug)]
 pub enum PromptAnswer {
+    /// One message of the user.
     Text(String),
+    /// Messages and whatever else a prompt can have.
     Result(PromptResult),
 }
 
@@ -126,43 +144,59 @@ impl From<PromptOutcome> for Outcome<PromptAnswer> {
 /// Everything a plugin offers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listing {
+    /// In the order that the plugin gives them, like the other lists.
     pub tools: Vec<Tool>,
+    /// Those that it lists; it may have others under its templates.
     pub resources: Vec<ResourceEntry>,
+    /// Patterns of URIs that it can read.
     pub templates: Vec<ResourceTemplate>,
+    /// Under the plugin's own names.
     pub prompts: Vec<Prompt>,
 }
 
 /// Why a call has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The plugin says so itself.
+    /// The plugin says itself that it failed, and why.
     #[error("{}", .0.message)]
     Failed(Failure),
+    /// It did not answer within this time.
     #[error("it ran longer than its limit of {} ms", .0.as_millis())]
     Timeout(Duration),
+    /// It was refused memory beyond this many bytes, and crashed.
     #[error("it needs more than its limit of {} MiB of memory", .0 >> 20)]
     Memory(usize),
+    /// The memory of all calls together was used up, before it began or while it ran. Another attempt may succeed.
     #[error("the memory of all running calls together is used up")]
     TotalMemory,
+    /// It answered more than this many bytes.
     #[error("its result is larger than its limit of {} KiB", .0 >> 10)]
     Output(usize),
+    /// The component does not export what the operation needs.
     #[error("it has no `{0}` interface")]
     NoInterface(&'static str),
+    /// It ended with this code.
     #[error("it ended its process with code {0} instead of answering")]
     Exit(i32),
-    /// `detail`: the chain with the WebAssembly backtrace, for the operator.
+    /// It crashed, or wharf did while it ran it.
     #[error("it crashed: {message}")]
-    Trap { message: String, detail: String },
+    Trap {
+        /// What happened, in a few words that a client may see.
+        message: String,
+        /// The whole chain of errors with the backtrace of the guest, for the operator alone.
+        detail: String,
+    },
+    /// It was stopped from outside, as when wharf ends.
     #[error("stopped")]
     Stopped,
 }
 
-/// What wasmtime's error means, as far as the error itself tells.
+/// What an error of wasmtime means, as far as it tells itself.
 pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
     if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
         return CallError::Exit(*code);
     }
-    // wasmtime keeps the type of this error to itself.
+    // The type of this error is private to wasmtime, so it can only be recognised by its text.
     if error.chain().any(|cause| cause.to_string().contains("fuel allocated for hostcalls has been exhausted")) {
         return CallError::Output(0);
     }
@@ -176,7 +210,7 @@ pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
 }
 
 impl ToolAnswer {
-    /// What it takes, about.
+    /// About how many bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Structured(text) => text.len(),

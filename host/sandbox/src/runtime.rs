@@ -1,11 +1,12 @@
-//! Where guests run: at first on the worker that took the call, and after their first tick on threads of their own.
+//! Decides on which thread a guest runs: at first on the worker that took the call, and after its first tick on threads that are
+//! only for guests.
 //!
-//! A guest that spins returns from `poll` only at a tick. Were it to stay on an I/O worker, two of them on a two-core
-//! machine would delay every timer and socket; were all guests to run elsewhere, every short call would pay for a hop
-//! between threads. So a call moves once it has outlived a tick, and calls of a plugin that has such calls running begin there.
+//! A guest that computes returns from `poll` only at a tick. If it stayed on a worker that does I/O, two such guests would delay
+//! every timer and socket of a machine with two cores. If all guests ran elsewhere, every short call would pay for two changes of
+//! threads. So a call moves once it has outlived a tick, and new calls of a plugin that has such calls running begin there.
 //!
-//! Fairness among plugins: each has as many turns at once as there are threads, taken anew at every tick, so that a
-//! plugin with many running calls does not crowd out one with few.
+//! On those threads plugins are treated alike: at any time as many calls of each plugin have a turn as there are threads, and turns
+//! are taken anew at every tick. So a plugin with many running calls does not crowd out one with few.
 
 use std::{
     pin::Pin,
@@ -20,9 +21,10 @@ use std::{
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinError};
 use tokio_util::{sync::PollSemaphore, task::AbortOnDropHandle};
 
-/// Threads of their own for guests that take their time.
+/// The threads for guests that have outlived a tick.
 pub(crate) struct GuestRuntime {
-    /// Shut down without waiting when the sandbox goes: a guest in mid-tick must not hold up the process.
+    /// It is shut down without waiting when the sandbox is dropped, since a guest in the middle of a tick must not hold up the end
+    /// of the process.
     runtime: Option<tokio::runtime::Runtime>,
     threads: usize,
 }
@@ -38,7 +40,7 @@ impl GuestRuntime {
         Ok(Self { runtime: Some(runtime), threads })
     }
 
-    /// Does something with what somebody else keeps, again and again until it is gone.
+    /// Does `work` once in each period, until nobody else keeps what it works on any more.
     pub(crate) fn every<T: Send + Sync + 'static>(&self, period: Duration, kept: &Arc<T>, work: fn(&T)) {
         let kept = Arc::downgrade(kept);
         let Some(runtime) = &self.runtime else { return };
@@ -54,12 +56,12 @@ impl GuestRuntime {
         });
     }
 
-    /// The turns of one plugin.
+    /// Turns for another plugin.
     pub(crate) fn turns(&self) -> Turns {
         Turns { gate: Arc::new(Semaphore::new(self.threads)), long_calls: Arc::default() }
     }
 
-    /// Runs `call`; `overran` is set by its store at the first tick.
+    /// Runs a call. Its store sets `overran` at the first tick, and with that the call moves.
     pub(crate) fn run<T, F>(&self, call: F, turns: &Turns, overran: Arc<AtomicBool>) -> Run<T>
     where
         T: Send + 'static,
@@ -83,6 +85,7 @@ impl Drop for GuestRuntime {
     }
 }
 
+/// The turns that the calls of one plugin take on those threads.
 #[derive(Clone)]
 pub(crate) struct Turns {
     gate: Arc<Semaphore>,
@@ -98,7 +101,9 @@ pub(crate) struct Run<T> {
 }
 
 enum Stage<T> {
+    /// On the worker that took it.
     Here(Pin<Box<dyn Future<Output = T> + Send>>),
+    /// On a thread for guests.
     Elsewhere(AbortOnDropHandle<T>),
     Done,
 }
@@ -108,6 +113,7 @@ enum Stage<T> {
 pub(crate) struct Stopped(pub(crate) JoinError);
 
 impl<T: Send + 'static> Run<T> {
+    /// Moves the call to the threads for guests.
     fn leave(&mut self) {
         let Some(handle) = &self.handle else { return };
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
@@ -138,7 +144,7 @@ impl<T: Send + 'static> Future for Run<T> {
         }
         match &mut self.stage {
             Stage::Elsewhere(task) => Pin::new(task).poll(cx).map_err(Stopped),
-            // Not reached: a call is polled again only while it is somewhere.
+            // This is not reached, since a future that is done is not polled again.
             Stage::Here(_) | Stage::Done => Poll::Pending,
         }
     }

@@ -1,4 +1,4 @@
-//! What all plugins share: the engines, the cache, the places to run in, the memory there is.
+//! What all plugins share: the engines, the cache, the places to run in, and the memory.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -18,42 +18,49 @@ use crate::{
     warm::{Bounds, Warm},
 };
 
-/// How many plugins get a first call through when all other slots are taken.
+/// How many plugins can have one call running when all other slots are taken.
 const FIRST_SLOTS: usize = 16;
 
-/// How long an instance is kept warm that nobody uses.
+/// How long an instance that nobody uses is kept.
 const IDLE: Duration = Duration::from_secs(60);
 
-// What a slot keeps between calls instead of returning it to the kernel. Measured: 27 us a call without, 12.7 us with.
+/// How many bytes of its memory a slot keeps between calls instead of giving them back to the kernel. Measured: a call takes 12.7 us
+/// with this, and 27 us without.
 const MEMORY_KEEP_RESIDENT: usize = 2 << 20;
-/// Less than this is all for what runs: it is a handful of sandboxes.
+/// If all instances may have less than this together, which is enough for a handful of them, all of it is for those that run.
 const LITTLE: usize = 256 << 20;
+
+/// What the operator decides about all plugins together.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// Calls that run at once, over all plugins; as many instances are kept warm at most.
+    /// How many calls run at once, of all plugins together. At most as many instances are kept between calls. A plugin that has no
+    /// call running may get one of 16 places beside these.
     pub total_concurrency: usize,
-    /// Memory all instances may hold together; those that are only kept warm, a quarter of it.
+    /// How many bytes of memory all instances may hold together. Those that are only kept between calls may hold a quarter of it.
     pub total_memory_bytes: usize,
-    /// Where compiled code is kept; none: compile at every start.
+    /// The directory in which compiled code is kept. It must be closed to other users, or it is not used. Without one, every start
+    /// compiles every plugin.
     pub cache_dir: Option<PathBuf>,
+    /// How components are compiled.
     pub compiler: CompilerConfig,
-    /// Pays for compiled code.
+    /// The account to which compiled code is charged.
     pub host_memory: Account,
 }
 
-/// Everything plugins share.
+/// Everything that plugins share. A process needs one of it.
 pub struct Sandbox {
-    /// None where the address space has no room for a pool.
+    /// `None` if the address space has no room for a pool.
     pub(crate) pooled: Option<Linkable>,
     pub(crate) on_demand: Linkable,
     pub(crate) cache: Option<Cache>,
     pub(crate) slots: Arc<Semaphore>,
-    /// Slots beside those, for a plugin that has no call running: others that hold all they may do not keep it waiting.
+    /// Further slots, for plugins that have no call running, so that others which have taken all of `slots` do not keep them
+    /// waiting.
     pub(crate) first_slots: Arc<Semaphore>,
-    /// Instances between two calls of a client.
+    /// Instances that are kept from one call of a client to the next.
     pub(crate) warm: Arc<Warm<Instance>>,
     pub(crate) total_memory: Account,
-    /// Pays for compiled code.
+    /// The account to which compiled code is charged.
     pub(crate) host_memory: Account,
     pub(crate) handles: Handles,
     pub(crate) runtime: GuestRuntime,
@@ -61,15 +68,17 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
+    /// Starts the engines and the threads for guests. If there is no room for a pool, or the cache is not to be trusted, it does
+    /// without and warns the operator.
     pub fn new(config: SandboxConfig) -> Result<Arc<Self>, EngineError> {
         let failed = |error: wasmtime::Error| EngineError::Engine(format!("{error:#}"));
         let slots = config.total_concurrency.max(1);
-        // Images of initial memories are files in memory, for which a limit on file sizes counts too.
+        // Images of initial memories are files that exist only in memory, but a limit on the size of files holds for them too.
         let images = getrlimit(Resource::Fsize).current.is_none();
         let base = base_config(images);
         let mut pooled = base.clone();
         let all_slots = slots + FIRST_SLOTS + slots;
-        // What slots keep between calls is memory in use, so what runs gets the rest. Where there is little, they keep less.
+        // What slots keep between calls is memory in use, so running calls get only the rest. Where there is little, slots keep less.
         let kept = MEMORY_KEEP_RESIDENT.saturating_mul(all_slots).min(config.total_memory_bytes / 4);
         let keep = kept / all_slots;
         let resting = if config.total_memory_bytes < LITTLE { 0 } else { kept };
@@ -116,7 +125,7 @@ impl Sandbox {
         }))
     }
 
-    /// The engine artifacts are compiled with; both engines accept them.
+    /// The engine for which artifacts are compiled; both engines accept them.
     pub(crate) fn compiler(&self) -> &Engine {
         self.pooled.as_ref().map_or(&self.on_demand.engine, |one| &one.engine)
     }

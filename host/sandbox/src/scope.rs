@@ -1,4 +1,4 @@
-//! What one call may touch: plain data, decided elsewhere and before the call starts.
+//! What one call may touch, and how much of everything it may use. All of it is plain data, decided elsewhere before the call starts.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -6,26 +6,28 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::model::{Kind, Level};
 
-/// Ends when there is no need to wait any more.
+/// A future that ends when there is no need to wait any more.
 pub type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Everything a call may reach beyond its own memory. The default is nothing.
 #[derive(Clone, Default)]
 pub struct Scope {
+    /// The directories that are open to it.
     pub directories: Vec<Directory>,
+    /// Its environment variables, by name. It has no others.
     pub environment: Vec<(String, String)>,
 }
 
-/// What a scope comes to, for comparison: directories by identity, not by path.
+/// A scope in a form that can be compared. A directory is the same if it is the same on disk, not if its path is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reach {
-    /// Guest path, device and file number, and whether it is writable.
+    /// The guest's path, the numbers of device and file, and whether the guest may write.
     pub(crate) directories: Vec<(String, (u64, u64), bool)>,
     pub(crate) environment: Vec<(String, String)>,
 }
 
 impl Scope {
-    /// None if a directory cannot be identified; then it is like no other.
+    /// `None` if the identity of a directory cannot be found out; then the scope equals no other.
     pub(crate) fn reach(&self) -> Option<Reach> {
         let directories = self.directories.iter().map(|directory| {
             let identity = directory.identity?;
@@ -35,7 +37,7 @@ impl Scope {
     }
 }
 
-/// A directory, held by an open handle so that no path is resolved again, under the path the guest sees.
+/// A directory that is open to a call. It is held by an open handle, so that its path is never resolved again.
 #[derive(Clone)]
 pub struct Directory {
     pub(crate) guest_path: String,
@@ -45,7 +47,8 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// `handle`: an open directory.
+    /// `handle` is the open directory, and `guest_path` the absolute path under which the guest sees it. Without
+    /// `writable` the guest can neither change files in it nor add or remove any.
     pub fn new(handle: std::fs::File, guest_path: impl Into<String>, writable: bool) -> Self {
         let (permissions, mode) = if writable {
             (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE)
@@ -59,46 +62,53 @@ impl Directory {
     }
 }
 
-/// What a plugin may use up, per call unless it says otherwise.
+/// How much a plugin may use. Everything but the number of calls is for each call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Calls of this plugin that run at once; more wait their turn within their deadline.
+    /// How many calls of this plugin run at once; at least one. Further ones wait for their turn within their deadline.
     pub concurrency: usize,
-    /// All linear memories and tables of one call together.
+    /// Bytes of all memories and tables of one instance together, and of what the host keeps for it.
     pub memory_bytes: usize,
-    /// From admission to result.
+    /// From the moment the call is made to its result, so including any wait for its turn.
     pub timeout: Duration,
-    /// What a call may return.
+    /// Bytes that a call may answer.
     pub output_bytes: usize,
 }
 
-/// Something a guest tried and was not allowed, where the host could see it.
+/// Something that a guest tried and was not allowed, as far as the host could see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// An outgoing HTTP request, to this host.
+    /// It made an HTTP request to this host, of whose name at most 255 bytes are kept.
     Http(String),
-    /// It looked for files, and no directory is open to it.
+    /// It asked for directories, and none is open to it.
     NoDirectory,
 }
 
-/// Hears what a guest says while it runs. Called on the guest's thread, so implementations must not block.
+/// Hears what a guest says while it runs. These methods are called on the guest's thread, so they must not block. Each kind of event is
+/// passed on at most 1,000 times in a call, except changes of lists.
 pub trait Events: Send + Sync {
+    /// The guest logs something. `data` is JSON, for clients to see in place of the message. Each is at most 16 KiB: a longer message
+    /// is cut off, longer data are left out.
     fn log(&self, level: Level, message: String, data: Option<String>);
+    /// The guest says how far it is. `done` is finite and grows from report to report; `total` is in the same unit.
     fn progress(&self, done: f64, total: Option<f64>, message: Option<String>);
-    /// Asked when the call could run: whether it is to wait, because nobody takes what it would answer. Its place goes to
-    /// others meanwhile.
+    /// Asked when the call could begin. It waits for what is given here, as when nobody reads its client's earlier answers; others
+    /// may have its turn meanwhile. Then it is asked again.
     fn hold(&self) -> Option<Wait<'_>> {
         None
     }
-    /// Asked before the guest says something: whether it would not be heard, because what it said before is not read yet.
+    /// Asked before the guest logs something or reports progress. If what it said before has not been read yet, the guest waits for what
+    /// is given here, but in all no longer than a second in a call.
     fn unread(&self) -> Option<Wait<'_>> {
         None
     }
+    /// The guest has another list than it had.
     fn list_changed(&self, kind: Kind);
+    /// A resource has new contents, or so the guest says. The URI is at most 8 KiB long, and may be that of another plugin.
     fn resource_updated(&self, uri: String);
 }
 
-/// For calls nobody listens to.
+/// For calls to which nobody listens.
 pub struct NoEvents;
 
 impl Events for NoEvents {
@@ -108,11 +118,13 @@ impl Events for NoEvents {
     fn resource_updated(&self, _: String) {}
 }
 
-/// What the host decides about a plugin, beside its code.
+/// What the operator decides about a plugin, beside its code.
 #[derive(Debug, Clone)]
 pub struct PluginSpec {
+    /// The plugin's name in the operator's file.
     pub id: String,
+    /// What it may use.
     pub limits: Limits,
-    /// The plugin's own table from the operator's file, as JSON.
+    /// The plugin's own table from the operator's file, as a JSON object. The plugin can read it.
     pub config: Arc<str>,
 }

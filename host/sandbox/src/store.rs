@@ -1,5 +1,5 @@
-//! The state of an instance: its WASI context, its directories, its budget, the call it serves, and the host functions of
-//! the contract.
+//! The state of an instance: its WASI context, its directories, its budget, and the call that it serves. The host functions of the
+//! contract work on it.
 
 use std::{
     sync::{
@@ -27,33 +27,33 @@ use crate::{
     scope::{Denial, Directory, Events, NoEvents, PluginSpec, Scope, Wait},
 };
 
-/// Log records, progress reports and resource updates a call may make, each.
+/// How many log records a call may make, and as many reports of progress and updates of resources.
 const MAX_EVENTS: u32 = 1000;
-/// How long a call waits in all for a client that reads slower than it talks.
+/// How long a call waits, in all, for a client that reads more slowly than the guest talks.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The longest text of one event.
 const MAX_EVENT_BYTES: usize = 16 * 1024;
 /// The longest URI of an update.
 const MAX_URI_BYTES: usize = 8 * 1024;
-/// Different refusals that a call is remembered for.
+/// How many different denials are remembered of a call.
 const MAX_DENIALS: usize = 16;
 /// How much of a host's name is remembered.
 const MAX_HOST_BYTES: usize = 255;
-/// Random bytes per request.
+/// How many random bytes a guest may ask for at once.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
 
-/// What a set of fields may hold.
+/// How many bytes a set of HTTP fields may hold.
 const MAX_FIELDS_BYTES: usize = 8 << 10;
-/// Pieces of an outgoing body, of which a handle can hold two.
+/// The size of the pieces of an outgoing body. A handle can hold two of them.
 const BODY_PIECE_BYTES: usize = 4096;
 
-/// What is left to see of a call when its instance is gone, or has gone on to another.
+/// What can still be seen of a call when its instance is gone or serves another call.
 #[derive(Clone, Default)]
 pub(crate) struct Traces(Arc<Seen>);
 
 #[derive(Default)]
 struct Seen {
-    /// The instance's, which it has for as long as it lives; none before it is there.
+    /// What the instance captures as long as it lives; empty until there is an instance.
     printed: OnceLock<Capture>,
     denials: Mutex<Vec<Denial>>,
     refused: Mutex<Option<Refused>>,
@@ -80,11 +80,11 @@ impl Traces {
     }
 }
 
-/// What an instance has of one call alone.
+/// What an instance knows of the call that it serves.
 pub(crate) struct CallState {
     events: Arc<dyn Events>,
     traces: Traces,
-    /// Set when the call has outlived its first tick.
+    /// Is set when the call has outlived its first tick.
     overran: Arc<AtomicBool>,
     counts: Counts,
 }
@@ -95,7 +95,7 @@ struct Counts {
     progress: u32,
     updates: u32,
     last_progress: Option<f64>,
-    /// How long the call may still wait for its client to read, all in all.
+    /// How long the call may still wait for its client to read.
     patience: Duration,
 }
 
@@ -104,7 +104,7 @@ impl CallState {
         Self { events, traces, overran, counts: Counts { patience: PATIENCE, ..Counts::default() } }
     }
 
-    /// Whether the call is to wait before it runs.
+    /// What the call is to wait for before it runs, if anything.
     pub(crate) fn hold(&self) -> Option<Wait<'_>> {
         self.events.hold()
     }
@@ -113,12 +113,13 @@ impl CallState {
         self.overran.store(true, Ordering::Relaxed);
     }
 
-    /// Of nobody: what an instance has between its calls.
+    /// What an instance has between its calls: nobody hears it.
     fn nobody() -> Self {
         Self::new(Arc::new(NoEvents), Traces::default(), Arc::default())
     }
 }
 
+/// What the store of an instance holds.
 pub(crate) struct State {
     wasi: WasiCtx,
     http: WasiHttpCtx,
@@ -129,7 +130,7 @@ pub(crate) struct State {
     pub(crate) call: CallState,
     pub(crate) budget: MemoryBudget,
     handles_limit: usize,
-    /// Last, so that it is given back when the files are closed.
+    /// The last field, so that it is dropped, and the handles are given back, after the files have been closed.
     handles: Part,
 }
 
@@ -160,12 +161,12 @@ impl State {
         }
     }
 
-    /// How many handles the instance has had room for.
+    /// The most handles that the instance has ever had room for.
     pub(crate) fn handles_limit(&self) -> usize {
         self.handles_limit
     }
 
-    /// Ends the call; the instance waits for another, and holds only the handles that are open.
+    /// Ends the call. Until the next one the instance holds only as many handles as are open.
     pub(crate) fn rest(&mut self) {
         self.settle();
         self.call = CallState::nobody();
@@ -183,7 +184,7 @@ impl State {
         self.call = call;
     }
 
-    /// Leaves in the traces what only the state knows.
+    /// Writes into the traces what only the state knows.
     fn settle(&self) {
         *self.call.traces.0.refused.lock() = self.budget.refused();
     }
@@ -207,7 +208,7 @@ impl WasiHttpView for State {
     }
 }
 
-/// Hands out directory handles that were opened elsewhere; WASI's own way would open paths.
+/// Hands out directories that were opened elsewhere. WASI's own way would open them by their paths.
 impl preopens::Host for State {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         if self.directories.is_empty() {
@@ -224,7 +225,7 @@ impl preopens::Host for State {
 
 type HttpFuture<T> = Box<dyn Future<Output = Result<T, HttpError>> + Send>;
 
-/// No plugin has network access; the attempt is remembered, so that the operator can be told.
+/// Refuses every request, since no plugin has access to the network, and remembers it, so that the operator can be told.
 impl WasiHttpHooks for CallState {
     fn send_request(
         &mut self,
@@ -244,11 +245,11 @@ impl WasiHttpHooks for CallState {
 }
 
 impl CallState {
-    /// Waits a little for a client that reads slower than the guest talks, but not for one that does not read.
+    /// Waits a little for a client that reads more slowly than the guest talks, but not for ever for one that does not read.
     async fn make_room(&mut self) {
         let Some(unread) = self.events.unread() else { return };
         let began = Instant::now();
-        // What there is no room for is dropped.
+        // If there is still no room after that, what the guest says is dropped.
         tokio::time::timeout(self.counts.patience, unread).await.ok();
         self.counts.patience = self.counts.patience.saturating_sub(began.elapsed());
     }
@@ -295,7 +296,8 @@ impl host::Host for State {
         if uri.len() <= MAX_URI_BYTES && self.call.counts.updates < MAX_EVENTS {
             self.call.counts.updates += 1;
             self.call.events.resource_updated(uri);
-            // Finding out whose it is takes a moment, and the guest may go on like this: others go first.
+            // It takes a moment to find out whose resource it is, and a guest may call this in a loop. So others get a chance in
+            // between.
             tokio::task::yield_now().await;
         }
         Ok(())

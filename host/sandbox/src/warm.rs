@@ -1,8 +1,8 @@
-//! What is kept warm between the calls of one client, for plugins whose operator chose so.
+//! Instances that are kept between the calls of one client, for plugins whose operator chose so.
 //!
-//! A kept instance is of one plugin as it was loaded, of one client, and of exactly what that client's last call could
-//! reach; none of the three ever changes for it. It is bounded in number, in memory and in time, oldest out first, and
-//! what leaves is dropped outside the lock, because dropping a sandbox takes a while.
+//! A kept instance belongs to one plugin as it was loaded, to one client, and to exactly what the last call of that client could
+//! reach; none of the three ever changes. Their number, their memory and their time are limited, and the oldest go first. They
+//! are dropped outside the lock, because to drop an instance takes a while.
 
 use std::{
     collections::VecDeque,
@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 
 use crate::scope::Reach;
 
-/// Whose instance it is, and what it can reach.
+/// To whom an instance belongs, and what it can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// A number that no other loaded plugin has.
+    /// A number that no other plugin has or had.
     pub(crate) plugin: u64,
     pub(crate) client: Arc<str>,
     pub(crate) reach: Reach,
@@ -38,7 +38,7 @@ struct Kept<T> {
     instance: T,
 }
 
-/// Idle instances, the one idle longest first.
+/// Idle instances, beginning with the one that has been idle for the longest time.
 pub(crate) struct Warm<T> {
     bounds: Bounds,
     kept: Mutex<VecDeque<Kept<T>>>,
@@ -49,8 +49,8 @@ impl<T> Warm<T> {
         Self { bounds, kept: Mutex::default() }
     }
 
-    /// The instance used last under this key. What the client has of the plugin for another reach is dropped: access that
-    /// was taken away is not kept for later.
+    /// Takes the instance that was used last under this key. Instances of the same plugin and client that can reach something else
+    /// are dropped, so that access that was taken away is not kept for later.
     pub(crate) fn take(&self, key: &Key) -> Option<T> {
         let mut kept = self.kept.lock();
         let found = kept.iter().rposition(|one| one.key == *key).and_then(|at| kept.remove(at));
@@ -62,7 +62,7 @@ impl<T> Warm<T> {
         found.map(|one| one.instance)
     }
 
-    /// Keeps an instance that holds so much memory, in the place of older ones if need be.
+    /// Keeps an instance that holds so many bytes of memory. If there is no room for it, older ones are dropped.
     pub(crate) fn put(&self, key: Key, bytes: usize, instance: T) {
         let mut gone = Vec::new();
         let mut kept = self.kept.lock();
@@ -86,13 +86,13 @@ impl<T> Warm<T> {
         drop(gone);
     }
 
-    /// Drops everything: running calls need the memory.
+    /// Drops everything, because running calls need the memory.
     pub(crate) fn clear(&self) {
         let gone = std::mem::take(&mut *self.kept.lock());
         drop(gone);
     }
 
-    /// Drops what is kept of a plugin.
+    /// Drops all instances of a plugin.
     pub(crate) fn forget(&self, plugin: u64) {
         let mut kept = self.kept.lock();
         let gone = split(&mut kept, |one| one.key.plugin == plugin);
@@ -101,7 +101,7 @@ impl<T> Warm<T> {
     }
 }
 
-/// Takes out what fits, in order. Mostly nothing does.
+/// Takes out what fits and leaves the rest in order. Mostly nothing fits, and then nothing is moved.
 fn split<T>(kept: &mut VecDeque<Kept<T>>, fits: impl Fn(&Kept<T>) -> bool) -> Vec<Kept<T>> {
     if !kept.iter().any(&fits) {
         return Vec::new();
