@@ -326,7 +326,8 @@ impl Encoder {
         self.complete(object)
     }
 
-    fn content(&self, content: Content) -> Value {
+    /// A block of content; what the revision cannot carry becomes text that says so.
+    pub fn content(&self, content: Content) -> Value {
         match content {
             Content::Text(text) => text_block(text),
             Content::Image { mime_type, data } => media("image", &mime_type, &data),

@@ -23,7 +23,7 @@ const INTERNAL_ERROR: i32 = -32603;
 /// There is no such resource. Only legacy revisions have this code; modern ones say [`INVALID_PARAMS`] instead.
 pub const RESOURCE_NOT_FOUND: i32 = -32002;
 /// A header of HTTP is missing, malformed, or differs from what the body says.
-const HEADER_MISMATCH: i32 = -32020;
+pub const HEADER_MISMATCH: i32 = -32020;
 /// The request needs an ability that its client has not declared. Only modern revisions have this code.
 pub const MISSING_CLIENT_CAPABILITY: i32 = -32021;
 /// The request is of a revision that is not served.

@@ -40,8 +40,10 @@ impl Scope {
 /// A directory that is open to a call. It is held by an open handle, so that its path is never resolved again.
 #[derive(Clone)]
 pub struct Directory {
-    pub(crate) guest_path: String,
-    pub(crate) writable: bool,
+    /// The absolute path under which the guest sees it.
+    pub guest_path: String,
+    /// Whether files in it can be changed, added and removed.
+    pub writable: bool,
     identity: Option<(u64, u64)>,
     pub(crate) handle: wasmtime_wasi::filesystem::Dir,
 }

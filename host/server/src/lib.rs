@@ -60,7 +60,6 @@
 //! notices files and `plugins::library` turns them into the next catalog; `client::notifier` tells clients.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::disallowed_methods, reason = "narrowed to rooms next")]
 
 #[doc(hidden)]
 pub mod access;

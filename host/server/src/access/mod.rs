@@ -1,6 +1,8 @@
 //! What a call may touch: the operator's grants and the client's roots, opened, weighed against each other, and handed over as
 //! a scope.
 
+#![expect(clippy::disallowed_methods, reason = "directories are opened here, below what the operator allows")]
+
 pub mod approval;
 pub mod capability;
 pub mod grants;

@@ -2,6 +2,8 @@
 //!
 //! Two paths are the same place if device and inode agree, however they are spelled; strings are never compared for safety.
 
+#![expect(clippy::disallowed_methods, reason = "facts about paths are read here")]
+
 use std::{
     collections::HashSet,
     os::unix::fs::MetadataExt,

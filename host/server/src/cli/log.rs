@@ -32,6 +32,7 @@ pub fn start(format: LogFormat, default: &str) -> WorkerGuard {
 /// Writes what is left of the log, if anybody reads it.
 pub fn finish(log: WorkerGuard) {
     let (written, wait) = std::sync::mpsc::channel();
+    #[expect(clippy::disallowed_methods, reason = "it is waited for, but not for ever")]
     std::thread::spawn(move || {
         drop(log);
         // Nobody waits any more if it took too long.

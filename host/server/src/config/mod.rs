@@ -3,6 +3,8 @@
 //! `raw` is the file as written; `resolved` is what the rest of wharf sees. The file is trusted, so it is guarded: never
 //! taken from the working directory, and refused if somebody else could have written it.
 
+#![expect(clippy::disallowed_methods, reason = "the operator's file is read and guarded here")]
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};

@@ -1,5 +1,7 @@
 //! The set of plugins: files noticed, loaded, asked for their lists, and published as one catalog after the other.
 
+#![expect(clippy::disallowed_methods, reason = "plugins are found and opened here")]
+
 pub mod announced;
 pub mod bring;
 pub mod catalog;

@@ -229,6 +229,7 @@ pub async fn run<T: Send + 'static>(
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests end with what they spawn")]
 mod tests {
     use super::*;
 

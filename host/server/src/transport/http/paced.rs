@@ -106,6 +106,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests end with what they spawn")]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
