@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use cargo_metadata::MetadataCommand;
 
 mod conformance;
 mod deny;
@@ -127,19 +128,12 @@ fn guests() -> Result<()> {
 
 /// Members of the workspace that are not default members: those are built for wasm.
 fn guest_packages() -> Result<Vec<String>> {
-    let mut packages = Vec::new();
-    for folder in ["plugins", "examples", "tests/guests"] {
-        let Ok(entries) = std::fs::read_dir(root().join(folder)) else { continue };
-        for entry in entries {
-            let manifest = entry?.path().join("Cargo.toml");
-            let Ok(text) = std::fs::read_to_string(&manifest) else { continue };
-            let name = text.lines().find_map(|line| line.strip_prefix("name = "));
-            let name = name.with_context(|| format!("{} has no name", manifest.display()))?;
-            packages.push(name.trim_matches('"').to_owned());
-        }
-    }
-    packages.sort();
-    Ok(packages)
+    let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
+    let native = metadata.workspace_default_members.clone();
+    let guests = metadata.workspace_packages().into_iter().filter(|package| !native.contains(&package.id));
+    let mut guests: Vec<String> = guests.map(|package| package.name.to_string()).collect();
+    guests.sort();
+    Ok(guests)
 }
 
 /// Adds the wasm target if rustc lacks it.
