@@ -54,9 +54,11 @@ const CLIENTS_PATIENCE: Duration = Duration::from_secs(1800);
 
 /// Builds, installs, runs everything, and fails at the end if anything did.
 pub fn check(root: &Path) -> Result<()> {
-    prepare(&[])?;
+    prepare(&["embedded"])?;
     let place = Place::set_up(root)?;
-    let mut problems = suite(&place)?;
+    let mut problems = suite(&place, "wharf", &RUNS)?;
+    // The newest of each era once more, with wharf as a part of another program.
+    problems.extend(suite(&place, "embedded", RUNS.get(..2).unwrap_or_default())?);
     if let Err(problem) = clients(&place) {
         problems.push(format!("clients: {problem:#}"));
     }
@@ -107,8 +109,8 @@ impl Place {
         Command::new(if installed.exists() { installed } else { "node".into() })
     }
 
-    fn binary(&self) -> PathBuf {
-        self.root.join("target/release/wharf")
+    fn built(&self, binary: &str) -> PathBuf {
+        self.root.join("target/release").join(binary)
     }
 
     fn config(&self) -> PathBuf {
@@ -116,17 +118,17 @@ impl Place {
     }
 }
 
-/// All runs of the suite against one server; returns what is wrong.
-fn suite(place: &Place) -> Result<Vec<String>> {
-    let server = Server::start(&place.binary(), &place.config(), &place.target)?;
+/// Runs of the suite against one server; returns what is wrong.
+fn suite(place: &Place, binary: &str, runs: &[Run]) -> Result<Vec<String>> {
+    let server = Server::start(&place.built(binary), &place.config(), &place.target)?;
     let baseline = place.target.join("expected-failures.yml");
     fs::write(&baseline, "server: []\n")?;
     let mut problems = Vec::new();
     say(&format!(
         "{:<18} {:>9} {:>8} {:>8} {:>8} {:>8}",
-        "suite", "scenarios", "success", "failure", "warning", "skipped"
+        binary, "scenarios", "success", "failure", "warning", "skipped"
     ));
-    for run in &RUNS {
+    for run in runs {
         let (tally, clean) = run.start(place, &server.url, &baseline).with_context(|| run.name)?;
         let sum = tally.sum();
         say(&format!(
@@ -180,7 +182,7 @@ fn clients(place: &Place) -> Result<()> {
     let installed = place.target.join("node_modules/.bin");
     let path = env::join_paths([installed].into_iter().chain(env::split_paths(&path)))?;
     let mut command = place.node();
-    command.arg(&script).arg("--bin").arg(place.binary()).arg("--config").arg(place.config());
+    command.arg(&script).arg("--bin").arg(place.built("wharf")).arg("--config").arg(place.config());
     command.current_dir(&place.root).env("PATH", path);
     let status = finish(&mut command, CLIENTS_PATIENCE)?;
     ensure!(status.success(), "{status}");

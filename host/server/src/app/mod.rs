@@ -193,7 +193,7 @@ impl Builder {
         let begun = self.begin()?;
         let given = begun.given.clone();
         let wharf = begun.run();
-        wharf.settled(0).await;
+        wharf.settled(1).await;
         for id in &given {
             wharf.check(id)?;
         }
@@ -329,7 +329,13 @@ impl Wharf {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        Session { wharf: self.clone(), reader, writer, principal: Principal::Process, roots: Vec::new() }
+        Session {
+            server: Arc::clone(&self.inner.server),
+            reader,
+            writer,
+            principal: Principal::Process,
+            roots: Vec::new(),
+        }
     }
 
     /// Stops: no message is taken any more, and requests under way have a second to finish.
@@ -373,7 +379,7 @@ impl Wharf {
 
 /// One client, before it is served.
 pub struct Session<R, W> {
-    wharf: Wharf,
+    server: Arc<Server>,
     reader: R,
     writer: W,
     principal: Principal,
@@ -404,11 +410,10 @@ where
     /// # Errors
     /// If one of its folders cannot be opened; then nothing was served.
     pub async fn serve(self) -> Result<(), Error> {
-        let Self { wharf, reader, writer, principal, roots } = self;
-        let server = &wharf.inner.server;
+        let Self { server, reader, writer, principal, roots } = self;
         let roots =
             if roots.is_empty() { None } else { Some(server.scopes.open_given(&roots).map_err(Error::Config)?) };
-        stdio::serve(server, Client { principal, roots }, reader, writer).await;
+        stdio::serve(&server, Client { principal, roots }, reader, writer).await;
         Ok(())
     }
 }
