@@ -3,7 +3,7 @@
 mod generated {
     #![allow(clippy::all, clippy::pedantic, missing_docs, reason = "generated code")]
     wasmtime::component::bindgen!({
-        path: "../../wit",
+        path: "wit",
         world: "full-plugin",
         imports: {
             "wharf:plugin/host.log": async | trappable,

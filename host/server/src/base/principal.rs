@@ -27,6 +27,16 @@ impl fmt::Display for Principal {
     }
 }
 
+impl Principal {
+    /// For people who read the log: enough to tell one from another.
+    pub fn short(&self) -> String {
+        let mut text = self.to_string();
+        let end = text.char_indices().nth(24).map_or(text.len(), |(at, _)| at);
+        text.truncate(end);
+        text
+    }
+}
+
 /// To whom a task or a kept instance belongs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Owner {

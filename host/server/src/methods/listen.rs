@@ -70,7 +70,13 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
             return Err(RpcError::missing_tasks("`taskIds` needs the tasks extension"));
         }
         // Others it will not hear of.
-        filter.task_ids = Some(ids.into_iter().filter(|id| ctx.server.tasks.get(id, &owner).is_some()).collect());
+        let mut known = Vec::with_capacity(ids.len());
+        for id in ids {
+            if ctx.server.tasks.get(&id, &owner).await?.is_some() {
+                known.push(id);
+            }
+        }
+        filter.task_ids = Some(known);
     }
     if filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > MAX_SUBSCRIBED) {
         return Err(RpcError::invalid_params(format!("a subscription names at most {MAX_SUBSCRIBED} resources")));

@@ -18,21 +18,21 @@ use crate::{
 };
 
 /// The task, if the client may know of it at all.
-fn find(ctx: &Context, id: &str) -> Result<Record, RpcError> {
+async fn find(ctx: &Context, id: &str) -> Result<Record, RpcError> {
     if ctx.encoder.revision.era() == Era::Modern && !ctx.capabilities.tasks {
         return Err(RpcError::missing_tasks("this request does not declare the tasks extension"));
     }
     let unknown = || RpcError::invalid_params("unknown task, or expired");
-    ctx.server.tasks.get(id, &ctx.owner()).ok_or_else(unknown)
+    ctx.server.tasks.get(id, &ctx.owner()).await?.ok_or_else(unknown)
 }
 
-pub fn get(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
-    find(ctx, &params.task_id).map(|record| ctx.encoder.task(&record.task, record.detail()))
+pub async fn get(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
+    find(ctx, &params.task_id).await.map(|record| ctx.encoder.task(&record.task, record.detail()))
 }
 
 /// Extension only: answers to what the task asks.
-pub fn update(ctx: &Context, params: UpdateTask) -> Result<String, RpcError> {
-    let record = find(ctx, &params.task_id)?;
+pub async fn update(ctx: &Context, params: UpdateTask) -> Result<String, RpcError> {
+    let record = find(ctx, &params.task_id).await?;
     let Some(running) = ctx.server.tasks.under_way(&record.task.id) else { return Ok(ctx.encoder.empty()) };
     let mut replies = Vec::new();
     for (key, reply) in params.input_responses {
@@ -42,12 +42,12 @@ pub fn update(ctx: &Context, params: UpdateTask) -> Result<String, RpcError> {
             .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{key}`: {problem}")))?;
         replies.push((key, Ok(reply)));
     }
-    running.reply(replies);
+    running.reply(replies).await;
     Ok(ctx.encoder.empty())
 }
 
-pub fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
-    let record = find(ctx, &params.task_id)?;
+pub async fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
+    let record = find(ctx, &params.task_id).await?;
     let legacy = ctx.encoder.revision.era() == Era::Legacy;
     if record.task.status.is_terminal() {
         let message = format!("the task has ended already: {}", record.task.status.as_str());
@@ -55,25 +55,25 @@ pub fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
     }
     let tasks = &ctx.server.tasks;
     let running = tasks.under_way(&record.task.id);
-    tasks.end(&record.task.id, TaskStatus::Cancelled, Some("cancelled by the client"), None, None);
+    tasks.end(&record.task.id, TaskStatus::Cancelled, Some("cancelled by the client"), None, None).await;
     if let Some(running) = running {
         running.cancelled.cancel();
     }
     if !legacy {
         return Ok(ctx.encoder.empty());
     }
-    find(ctx, &params.task_id).map(|record| ctx.encoder.task(&record.task, Detail::None))
+    find(ctx, &params.task_id).await.map(|record| ctx.encoder.task(&record.task, Detail::None))
 }
 
 /// 2025-11-25 only.
-pub fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
+pub async fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
     let after = match &params.cursor {
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| RpcError::invalid_params("unknown cursor"))?,
     };
     let page = ctx.server.published.catalog.borrow().page_items.max(1);
     // One more than fits, to know whether there is another page.
-    let mut records = ctx.server.tasks.list(&ctx.owner(), after, page + 1);
+    let mut records = ctx.server.tasks.list(&ctx.owner(), after, page + 1).await?;
     let more = records.len() > page;
     records.truncate(page);
     let next = records.last().filter(|_| more).map(|record| record.number.to_string());
@@ -86,11 +86,11 @@ pub fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
 pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
     let id = &params.task_id;
     loop {
-        let record = find(ctx, id)?;
+        let record = find(ctx, id).await?;
         // Before looking at the task, so that no change is missed.
         let running = ctx.server.tasks.under_way(id);
         let changes = running.as_ref().map(|running| running.watch());
-        let record = if running.is_some() { find(ctx, id)? } else { record };
+        let record = if running.is_some() { find(ctx, id).await? } else { record };
         if record.task.status.is_terminal() {
             return match record.outcome {
                 Some(Ok(result)) => Ok(ctx.encoder.task_result(&result, id)),
@@ -124,6 +124,6 @@ async fn put_question(ctx: &Context, running: &Arc<Running>) -> bool {
         // Nobody needs the answer any more.
         () = running.cancelled.cancelled() => return true,
     };
-    running.reply(vec![(claim.key.clone(), reply)]);
+    running.reply(vec![(claim.key.clone(), reply)]).await;
     true
 }

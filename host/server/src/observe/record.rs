@@ -163,7 +163,7 @@ impl Observers {
             plugin,
             action = %action,
             name = %name.escape_debug(),
-            principal = principal.as_ref().map(tracing::field::display),
+            principal = principal.as_ref().map(Principal::short),
             took_ms = took.as_secs_f64() * 1000.0,
             bytes_in,
             bytes_out,

@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
+use tracing::Instrument;
 use wharf_sandbox::{Call, Code, List, LoadError, NoEvents, Plugin, PluginSpec};
 
 use super::{
@@ -116,7 +117,8 @@ impl Bringer {
         });
         let call = Call { operation: List, scope, events: Arc::new(NoEvents), timeout: None, client: None };
         let report = {
-            let mut asked = std::pin::pin!(plugin.call(call));
+            let span = tracing::debug_span!("list", plugin = config.id);
+            let mut asked = std::pin::pin!(plugin.call(call).instrument(span));
             match tokio::time::timeout(SLOW_LIST, &mut asked).await {
                 Ok(report) => report,
                 Err(_) => {

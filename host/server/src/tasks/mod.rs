@@ -1,5 +1,5 @@
-//! The tasks there are: what is kept of each, and what runs for it. How a call becomes one is in `call::background`, and how
-//! clients ask for it in `task_methods`.
+//! The tasks there are: what is kept of each, and what runs for it. How a call becomes one is in `methods::call::background`,
+//! and how clients ask for it in `methods::tasks`.
 //!
 //! A task belongs to the session or principal that began it, and for everybody else it does not exist.
 
@@ -22,7 +22,7 @@ mod running;
 mod store;
 
 pub use running::Running;
-pub use store::{Full, Memory, Record, TaskStore};
+pub use store::{Memory, Record, StoreError, TaskStore};
 
 /// Changes that a slow listener may be behind.
 const CHANGES_KEPT: usize = 256;
@@ -36,6 +36,13 @@ pub struct Tasks {
     /// Those that run at once; the rest of all slots is for calls that somebody waits for.
     running: Arc<Semaphore>,
     last_number: AtomicU64,
+    /// By task, what is paid for it here.
+    paid: Mutex<HashMap<String, Paid>>,
+}
+
+struct Paid {
+    until: SystemTime,
+    charges: Vec<Charge>,
 }
 
 impl Tasks {
@@ -47,20 +54,36 @@ impl Tasks {
             changes: broadcast::channel(CHANGES_KEPT).0,
             running: Arc::new(Semaphore::new(running.max(1))),
             last_number: AtomicU64::new(0),
+            paid: Mutex::default(),
         })
     }
 
     /// A task, if it is this owner's.
-    pub fn get(&self, id: &str, owner: &Owner) -> Option<Record> {
-        self.store.get(id).filter(|record| record.owner == *owner)
+    pub async fn get(&self, id: &str, owner: &Owner) -> Result<Option<Record>, StoreError> {
+        Ok(self.store.get(id).await?.filter(|record| record.owner == *owner))
     }
 
-    /// Keeps a new task and what runs for it; the number is for its record.
-    pub fn insert(&self, running: &Arc<Running>, record: impl FnOnce(u64) -> Record) -> Result<(), Full> {
-        let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
-        self.store.insert(record(number))?;
+    /// Keeps a new task and what runs for it; the number is for its record. `charge`: what is paid for it.
+    pub async fn insert(
+        &self,
+        running: &Arc<Running>,
+        record: impl FnOnce(u64) -> Record,
+        charge: Charge,
+    ) -> Result<(), StoreError> {
+        let record = record(self.last_number.fetch_add(1, Ordering::Relaxed) + 1);
+        let expires = record.expires();
+        self.store.insert(record).await?;
+        self.pay(&running.id, expires, charge);
         self.under_way.lock().insert(running.id.clone(), Arc::clone(running));
         Ok(())
+    }
+
+    /// Holds what is paid for a task until it has expired.
+    fn pay(&self, id: &str, expires: SystemTime, charge: Charge) {
+        let now = SystemTime::now();
+        let mut paid = self.paid.lock();
+        paid.retain(|_, paid| paid.until > now);
+        paid.entry(id.to_owned()).or_insert_with(|| Paid { until: expires, charges: Vec::new() }).charges.push(charge);
     }
 
     /// What has run is no longer under way.
@@ -74,49 +97,52 @@ impl Tasks {
         Arc::clone(&self.running).acquire_owned().await.ok()
     }
 
-    pub fn list(&self, owner: &Owner, after: u64, limit: usize) -> Vec<Record> {
-        self.store.list(owner, after, limit)
+    pub async fn list(&self, owner: &Owner, after: u64, limit: usize) -> Result<Vec<Record>, StoreError> {
+        self.store.list(owner, after, limit).await
     }
 
     pub fn under_way(&self, id: &str) -> Option<Arc<Running>> {
         self.under_way.lock().get(id).cloned()
     }
 
-    /// Changes a task that has not ended, and tells who listens.
-    fn change(&self, id: &str, change: impl Fn(&mut Record)) -> bool {
-        let mut changed = false;
-        self.store.update(id, &mut |record| {
-            if !record.task.status.is_terminal() {
+    /// Changes a task that has not ended, and tells who listens. What the store does not take is told to the operator: whoever
+    /// runs the task goes on.
+    async fn change(&self, id: &str, change: impl Fn(&mut Record) + Send + Sync) {
+        let change = |record: &mut Record| {
+            let goes_on = !record.task.status.is_terminal();
+            if goes_on {
                 change(record);
                 record.task.updated = SystemTime::now();
-                changed = true;
             }
-        });
-        if changed
-            && self.changes.receiver_count() > 0
-            && let Some(record) = self.store.get(id)
-        {
+            goes_on
+        };
+        match self.store.update(id, &change).await {
             // Nobody listening is no failure.
-            self.changes.send(Arc::new(record)).ok();
+            Ok(Some(record)) => drop(self.changes.send(Arc::new(record))),
+            Ok(None) => {}
+            Err(error) => tracing::error!("a task is not kept: {error}"),
         }
-        changed
     }
 
-    pub fn end(
+    /// Ends a task. `charge`: what is paid for its outcome, until it has expired.
+    pub async fn end(
         &self,
         id: &str,
         status: TaskStatus,
         message: Option<&str>,
         outcome: Option<Result<Arc<str>, RpcError>>,
-        charge: Option<Arc<Charge>>,
+        charge: Option<Charge>,
     ) {
+        if let Some((paid, charge)) = self.paid.lock().get_mut(id).zip(charge) {
+            paid.charges.push(charge);
+        }
         self.change(id, |record| {
-            record.charges.extend(charge.clone());
             record.task.status = status;
             record.task.message = message.map(ToOwned::to_owned);
             record.questions.clear();
             record.outcome.clone_from(&outcome);
-        });
+        })
+        .await;
         if let Some(running) = self.under_way(id) {
             running.changed();
         }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{model::Question, task::TaskStatus};
 
-use super::Tasks;
+use super::{Tasks, store::Record};
 
 pub struct Running {
     pub id: String,
@@ -71,10 +71,10 @@ impl Running {
     }
 
     /// Says that a question stands outside of the task, or no longer does.
-    pub fn set_asking(&self, asking: bool) {
+    pub async fn set_asking(&self, asking: bool) {
         self.asking.store(asking, Ordering::Release);
         let status = if asking { TaskStatus::InputRequired } else { TaskStatus::Working };
-        self.tasks.change(&self.id, |record| record.task.status = status);
+        self.tasks.change(&self.id, |record| record.task.status = status).await;
     }
 
     pub fn changed(&self) {
@@ -99,7 +99,7 @@ impl Running {
                 keys.push(unique);
             }
         }
-        self.publish(&keys);
+        self.publish().await;
         self.changed();
         loop {
             {
@@ -118,18 +118,15 @@ impl Running {
         }
     }
 
-    /// Shows in the task which of these questions are open still.
-    fn publish(&self, keys: &[String]) {
-        let open: Vec<(String, Question)> = {
+    /// Shows in the task which questions are open now.
+    async fn publish(&self) {
+        let show = |record: &mut Record| {
             let known = self.questions.lock();
-            let shown = known.open.iter().filter(|open| keys.contains(&open.key));
-            shown.map(|open| (open.key.clone(), open.question.clone())).collect()
+            record.questions = known.open.iter().map(|open| (open.key.clone(), open.question.clone())).collect();
+            let nothing = record.questions.is_empty();
+            record.task.status = if nothing { TaskStatus::Working } else { TaskStatus::InputRequired };
         };
-        let status = if open.is_empty() { TaskStatus::Working } else { TaskStatus::InputRequired };
-        self.tasks.change(&self.id, |record| {
-            record.questions.clone_from(&open);
-            record.task.status = status;
-        });
+        self.tasks.change(&self.id, show).await;
     }
 
     /// An open question, by its key.
@@ -138,8 +135,8 @@ impl Running {
     }
 
     /// Answers open questions; what is no open question does nothing.
-    pub fn reply(&self, replies: Vec<(String, Result<Value, String>)>) {
-        let left: Vec<String> = {
+    pub async fn reply(&self, replies: Vec<(String, Result<Value, String>)>) {
+        {
             let mut known = self.questions.lock();
             for (key, reply) in replies {
                 let before = known.open.len();
@@ -148,9 +145,8 @@ impl Running {
                     known.replies.insert(key, reply);
                 }
             }
-            known.open.iter().map(|open| open.key.clone()).collect()
-        };
-        self.publish(&left);
+        }
+        self.publish().await;
         self.changed();
     }
 

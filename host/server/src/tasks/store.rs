@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    pin::Pin,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -13,7 +14,7 @@ use wharf_protocol::{
     task::{Detail, Task},
 };
 
-use crate::base::{ledger::Charge, principal::Owner};
+use crate::base::principal::Owner;
 
 /// A task as it is kept.
 #[derive(Debug, Clone)]
@@ -27,8 +28,6 @@ pub struct Record {
     pub questions: Vec<(String, Question)>,
     /// The JSON of the result, once there is one.
     pub outcome: Option<Result<Arc<str>, RpcError>>,
-    /// What is paid for the record, and then for its outcome.
-    pub charges: Vec<Arc<Charge>>,
 }
 
 impl Record {
@@ -46,22 +45,42 @@ impl Record {
     }
 }
 
-/// There is no room.
-#[derive(Debug)]
-pub struct Full;
-
-/// Every call is short; none waits for another process longer than a client would.
-pub trait TaskStore: Send + Sync {
-    /// Keeps a new task. Once this returns, `get` finds it.
-    fn insert(&self, record: Record) -> Result<(), Full>;
-    /// A task that has not expired.
-    fn get(&self, id: &str) -> Option<Record>;
-    /// Changes a task, all or nothing; false if there is none.
-    fn update(&self, id: &str, change: &mut dyn FnMut(&mut Record)) -> bool;
-    /// The tasks of an owner whose number is larger, in order, at most `limit`.
-    fn list(&self, owner: &Owner, after: u64, limit: usize) -> Vec<Record>;
-    fn remove(&self, id: &str);
+/// Why a store does not do what it is asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    #[error("there are too many tasks; wait until some of them have expired")]
+    Full,
+    /// It cannot be reached, or does not understand what it has kept.
+    #[error("tasks are not available now: {0}")]
+    Unavailable(String),
 }
+
+impl From<StoreError> for RpcError {
+    fn from(error: StoreError) -> Self {
+        Self::internal(error.to_string())
+    }
+}
+
+/// What comes of asking a store.
+pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Holds plain data and nothing that is alive: whoever runs a task keeps that. A call ends at the latest when a client would
+/// give up.
+pub trait TaskStore: Send + Sync {
+    /// Keeps a new task. Once this is done, `get` finds it.
+    fn insert(&self, record: Record) -> Stored<'_, ()>;
+    /// A task that has not expired.
+    fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<Record>>;
+    /// Changes a task, all or nothing, and gives it as it is then; none if there is no such. `change` may be called more than
+    /// once, each time with the task as it is.
+    fn update<'a>(&'a self, id: &'a str, change: Change<'a>) -> Stored<'a, Option<Record>>;
+    /// The tasks of an owner whose number is larger, in order, at most `limit`.
+    fn list<'a>(&'a self, owner: &'a Owner, after: u64, limit: usize) -> Stored<'a, Vec<Record>>;
+    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()>;
+}
+
+/// Changes a task; false if there is nothing to change.
+pub type Change<'a> = &'a (dyn Fn(&mut Record) -> bool + Send + Sync);
 
 /// Keeps tasks for as long as the process lives.
 pub struct Memory {
@@ -97,42 +116,46 @@ impl Memory {
 }
 
 impl TaskStore for Memory {
-    fn insert(&self, record: Record) -> Result<(), Full> {
+    fn insert(&self, record: Record) -> Stored<'_, ()> {
         let mut kept = self.kept.lock();
         if kept.records.len() >= self.most {
             kept.remove_expired();
         }
-        if kept.records.len() >= self.most {
-            return Err(Full);
+        let room = kept.records.len() < self.most;
+        if room {
+            kept.records.insert(record.task.id.clone(), record);
         }
-        kept.records.insert(record.task.id.clone(), record);
-        Ok(())
+        done(if room { Ok(()) } else { Err(StoreError::Full) })
     }
 
-    fn get(&self, id: &str) -> Option<Record> {
-        self.kept.lock().records.get(id).filter(|record| record.expires() > SystemTime::now()).cloned()
+    fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<Record>> {
+        done(Ok(self.kept.lock().records.get(id).filter(|record| record.expires() > SystemTime::now()).cloned()))
     }
 
-    fn update(&self, id: &str, change: &mut dyn FnMut(&mut Record)) -> bool {
+    fn update<'a>(&'a self, id: &'a str, change: Change<'a>) -> Stored<'a, Option<Record>> {
         let mut kept = self.kept.lock();
-        let Some(record) = kept.records.get_mut(id) else { return false };
-        change(record);
-        true
+        done(Ok(kept.records.get_mut(id).and_then(|record| change(record).then(|| record.clone()))))
     }
 
-    fn list(&self, owner: &Owner, after: u64, limit: usize) -> Vec<Record> {
+    fn list<'a>(&'a self, owner: &'a Owner, after: u64, limit: usize) -> Stored<'a, Vec<Record>> {
         let mut kept = self.kept.lock();
         kept.remove_expired();
         let own = kept.records.values().filter(|record| record.owner == *owner && record.number > after);
         let mut own: Vec<Record> = own.cloned().collect();
         own.sort_by_key(|record| record.number);
         own.truncate(limit);
-        own
+        done(Ok(own))
     }
 
-    fn remove(&self, id: &str) {
+    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()> {
         self.kept.lock().remove(id);
+        done(Ok(()))
     }
+}
+
+/// What is known at once.
+fn done<'a, T: Send + 'a>(outcome: Result<T, StoreError>) -> Stored<'a, T> {
+    Box::pin(std::future::ready(outcome))
 }
 
 #[cfg(test)]
@@ -156,33 +179,31 @@ mod tests {
             ttl_ms,
             poll_ms: 1000,
         };
-        Record { number, task, owner: of(owner), questions: Vec::new(), outcome: None, charges: Vec::new() }
+        Record { number, task, owner: of(owner), questions: Vec::new(), outcome: None }
     }
 
-    #[test]
-    fn full_until_something_expires() {
+    #[tokio::test]
+    async fn full_until_something_expires() {
         let store = Memory::new(2);
-        store.insert(record(1, "a", 60_000)).unwrap();
-        store.insert(record(2, "a", 0)).unwrap();
-        assert!(store.get("t1").is_some());
-        assert!(store.get("t2").is_none(), "it has expired");
-        store.insert(record(3, "a", 60_000)).unwrap();
-        assert!(store.insert(record(4, "a", 60_000)).is_err());
-        store.remove("t1");
-        store.insert(record(4, "a", 60_000)).unwrap();
+        store.insert(record(1, "a", 60_000)).await.unwrap();
+        store.insert(record(2, "a", 0)).await.unwrap();
+        assert!(store.get("t1").await.unwrap().is_some());
+        assert!(store.get("t2").await.unwrap().is_none(), "it has expired");
+        store.insert(record(3, "a", 60_000)).await.unwrap();
+        assert_eq!(store.insert(record(4, "a", 60_000)).await, Err(StoreError::Full));
+        store.remove("t1").await.unwrap();
+        store.insert(record(4, "a", 60_000)).await.unwrap();
     }
 
-    #[test]
-    fn lists_are_of_one_owner_and_in_order() {
+    #[tokio::test]
+    async fn lists_are_of_one_owner_and_in_order() {
         let store = Memory::new(10);
         for (number, owner) in [(3, "a"), (1, "a"), (2, "b"), (10, "a")] {
-            store.insert(record(number, owner, 60_000)).unwrap();
+            store.insert(record(number, owner, 60_000)).await.unwrap();
         }
-        let numbers = |after, limit| -> Vec<u64> {
-            store.list(&of("a"), after, limit).iter().map(|record| record.number).collect()
-        };
-        assert_eq!(numbers(0, 10), [1, 3, 10]);
-        assert_eq!(numbers(1, 1), [3]);
-        assert_eq!(numbers(10, 10), [0; 0]);
+        for (after, limit, expected) in [(0, 10, &[1, 3, 10][..]), (1, 1, &[3]), (10, 10, &[])] {
+            let listed = store.list(&of("a"), after, limit).await.unwrap();
+            assert_eq!(listed.iter().map(|record| record.number).collect::<Vec<_>>(), expected);
+        }
     }
 }

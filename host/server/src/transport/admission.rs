@@ -5,8 +5,10 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
 use http::HeaderMap;
+use tracing::Instrument;
 use wharf_protocol::{
     Method, Request, Revision, RpcError,
+    error::clip,
     meta::RequestMeta,
     params::{self, Params},
 };
@@ -180,7 +182,8 @@ fn unclaimed(meta: &RequestMeta) -> RpcError {
 
 /// Answers a request, whatever happens: a panic of ours becomes an error with a number that the log explains.
 pub async fn answer(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
-    match AssertUnwindSafe(router::handle(ctx, method, params)).catch_unwind().await {
+    let span = tracing::debug_span!("request", method = %clip(method), id = ?ctx.id, principal = ctx.principal.short());
+    match AssertUnwindSafe(router::handle(ctx, method, params)).catch_unwind().instrument(span).await {
         Ok(answer) => answer,
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(ToString::to_string);

@@ -23,7 +23,7 @@ use crate::{
     },
     client::context::Context,
     plugins::catalog::Served,
-    tasks::{Full, Record, Running},
+    tasks::{Record, Running},
 };
 
 /// How often clients are told to ask.
@@ -87,11 +87,8 @@ pub async fn begin(
     };
     // What the call itself takes is paid for as long as it runs, by its request.
     let paid = account.charge(TASK_BYTES).map_err(|full| no_room(&full))?;
-    let charges = vec![Arc::new(paid)];
-    let record = |number| Record { number, task, owner: ctx.owner(), questions: Vec::new(), outcome: None, charges };
-    tasks
-        .insert(&running, record)
-        .map_err(|Full| RpcError::internal("there are too many tasks; wait until some of them have expired"))?;
+    let record = |number| Record { number, task, owner: ctx.owner(), questions: Vec::new(), outcome: None };
+    tasks.insert(&running, record, paid).await?;
     let work = match done {
         Some(answered) => Box::pin(std::future::ready(answered)),
         None => work,
@@ -114,9 +111,9 @@ pub async fn begin(
             () = tokio::time::sleep(ttl) => None,
         };
         match finished {
-            Some(Ok(answered)) => finish(&ctx, &running.id, answered, &account),
-            Some(Err(_)) => finish(&ctx, &running.id, Err(ctx.server.incident("a task panicked")), &account),
-            None => tasks.end(&running.id, TaskStatus::Cancelled, Some("cancelled"), None, None),
+            Some(Ok(answered)) => finish(&ctx, &running.id, answered, &account).await,
+            Some(Err(_)) => finish(&ctx, &running.id, Err(ctx.server.incident("a task panicked")), &account).await,
+            None => tasks.end(&running.id, TaskStatus::Cancelled, Some("cancelled"), None, None).await,
         }
         tasks.forget(&running);
     });
@@ -124,7 +121,7 @@ pub async fn begin(
 }
 
 /// A failed call is a failed task in 2025-11-25, and a completed one in the extension.
-fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>, account: &Account) {
+async fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>, account: &Account) {
     let tasks = &ctx.server.tasks;
     let answered = match answered {
         Ok(Answered::InputRequired(_) | Answered::Task(_)) => {
@@ -143,11 +140,11 @@ fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>, account
             let failed = is_error && ctx.encoder.revision.era() == Era::Legacy;
             let status = if failed { TaskStatus::Failed } else { TaskStatus::Completed };
             let message = is_error.then_some("the tool reports a failure");
-            tasks.end(id, status, message, Some(Ok(json.into())), Some(Arc::new(charge)));
+            tasks.end(id, status, message, Some(Ok(json.into())), Some(charge)).await;
         }
         Err(error) => {
             let message = error.message.clone();
-            tasks.end(id, TaskStatus::Failed, Some(&message), Some(Err(error)), None);
+            tasks.end(id, TaskStatus::Failed, Some(&message), Some(Err(error)), None).await;
         }
     }
 }

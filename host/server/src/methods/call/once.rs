@@ -1,5 +1,6 @@
 //! One run of a plugin: stopped when its access is taken away, and reported to operator and client.
 
+use tracing::Instrument;
 use wharf_sandbox::{Call, CallError, Denial, Operation};
 
 use super::{failed::Failed, request::Request};
@@ -33,7 +34,9 @@ pub async fn once<O: Operation>(
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     let client = served.config.reuse.then(|| ctx.owner().key());
     let record = request.record(ctx, Some(&scope));
-    let call = served.plugin.call(Call { operation, scope, events: ctx.events(id), timeout, client });
+    let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
+    let call = Call { operation, scope, events: ctx.events(id), timeout, client };
+    let call = served.plugin.call(call).instrument(span);
     let lost = async {
         match &ctx.session {
             // The operator's own, which a client without roots has, are not the client's to close.

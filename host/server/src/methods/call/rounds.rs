@@ -162,14 +162,16 @@ impl Request<'_> {
             (Some(task), _) => task.ask(&open).await.map_err(Failed::Explained)?,
             (None, Some(session)) => {
                 // The task may begin before the answer comes.
-                let begins = ctx.task.as_ref().inspect(|task| task.set_asking(true));
+                if let Some(task) = &ctx.task {
+                    task.set_asking(true).await;
+                }
                 let mut replies = Vec::with_capacity(open.len());
                 for (_, question) in &open {
                     let (method, params) = ctx.encoder.question(question);
                     replies.push(session.ask(&ctx.outbox, method, params, PERSON).await.map_err(Failed::Explained)?);
                 }
-                if let Some(task) = begins {
-                    task.set_asking(false);
+                if let Some(task) = &ctx.task {
+                    task.set_asking(false).await;
                 }
                 replies
             }
