@@ -182,19 +182,14 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn cache() -> (std::path::PathBuf, Cache) {
-        let path =
-            std::env::temp_dir().join(format!("wharf-cache-{}-{:?}", std::process::id(), std::thread::current().id()));
-        (path.clone(), Cache::open(&path).unwrap())
-    }
-
     #[test]
     fn one_flipped_bit_is_noticed() {
-        let (path, cache) = cache();
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path()).unwrap();
         let artifact = || Artifact { digest: [7; 32], instance_bytes: 5, code: b"native code".to_vec() };
         cache.put("key", &artifact());
         assert_eq!(cache.get("key").unwrap(), artifact());
-        let file = path.join(format!("key{SUFFIX}"));
+        let file = folder.path().join(format!("key{SUFFIX}"));
         let whole = std::fs::read(&file).unwrap();
         for at in 0..whole.len() {
             let mut bytes = whole.clone();
@@ -203,13 +198,12 @@ mod tests {
             assert!(cache.get("key").is_none(), "byte {at}");
             assert!(!file.exists(), "byte {at}");
         }
-        std::fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn foreign_directories_are_refused() {
-        let base = std::env::temp_dir().join(format!("wharf-cache-links-{}", std::process::id()));
-        std::fs::create_dir_all(&base).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path();
         std::os::unix::fs::symlink("/nowhere", base.join("dangling")).unwrap();
         std::fs::create_dir(base.join("open")).unwrap();
         std::fs::set_permissions(base.join("open"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -218,6 +212,5 @@ mod tests {
         for name in ["dangling", "open", "link", "file"] {
             assert!(Cache::open(&base.join(name)).is_err(), "{name}");
         }
-        std::fs::remove_dir_all(base).unwrap();
     }
 }

@@ -108,7 +108,7 @@ impl Plugin {
         // instance, so that it is dropped before they are given back.
         let _turn = loop {
             let turn = Arc::clone(&self.0.admission).acquire_owned().await;
-            let Some(hold) = call.hold() else { break turn };
+            let Some(hold) = call.wait_to_run() else { break turn };
             drop(turn);
             hold.await;
         };

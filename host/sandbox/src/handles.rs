@@ -22,7 +22,7 @@ pub(crate) struct Handles {
 }
 
 /// One call's part; given back when dropped.
-pub(crate) struct Part {
+pub(crate) struct Share {
     left: Arc<AtomicUsize>,
     count: usize,
 }
@@ -36,7 +36,7 @@ impl Handles {
     }
 
     /// A quarter of what is left, within the bounds above.
-    pub(crate) fn take(&self) -> Part {
+    pub(crate) fn take(&self) -> Share {
         let mut count = LEAST;
         let take = |left: usize| {
             count = (left / 4).clamp(LEAST, MOST).min(left);
@@ -44,11 +44,11 @@ impl Handles {
         };
         // The update never fails; if nothing is left, it takes nothing.
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok();
-        Part { left: Arc::clone(&self.left), count }
+        Share { left: Arc::clone(&self.left), count }
     }
 }
 
-impl Part {
+impl Share {
     /// Whether this part is enough for an instance that has had room for `limit` handles. An instance that is used again never
     /// gives up room that it once had.
     pub(crate) fn covers(&self, limit: usize) -> bool {
@@ -68,7 +68,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for Share {
     fn drop(&mut self) {
         self.left.fetch_add(self.count, Ordering::Relaxed);
     }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn the_greedy_leave_some() {
         let handles = Handles { left: Arc::new(AtomicUsize::new(768)) };
-        let parts: Vec<Part> = (0..8).map(|_| handles.take()).collect();
+        let parts: Vec<Share> = (0..8).map(|_| handles.take()).collect();
         let counts: Vec<usize> = parts.iter().map(|part| part.count).collect();
         assert_eq!(counts, [192, 144, 108, 81, 64, 64, 64, 51]);
         assert!(parts.iter().all(|part| part.limit() >= LEAST));

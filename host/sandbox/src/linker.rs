@@ -3,7 +3,7 @@
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 
-use crate::{bindings::host, files, kept, store::State};
+use crate::{bindings::host, files, retained, store::State};
 
 /// Links WASI 0.2, HTTP and the contract. Every component gets all of it, because the runtimes of some languages import everything
 /// whether their author uses it or not. What is not granted to a plugin is refused when it is used.
@@ -13,7 +13,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     preopens::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
     files::link(linker)?;
-    kept::link(linker)?;
+    retained::link(linker)?;
     linker.allow_shadowing(false);
     host::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }

@@ -96,12 +96,12 @@ pub trait Events: Send + Sync {
     fn progress(&self, done: f64, total: Option<f64>, message: Option<String>);
     /// Asked when the call could begin. It waits for what is given here, as when nobody reads its client's earlier answers; others
     /// may have its turn meanwhile. Then it is asked again.
-    fn hold(&self) -> Option<Wait<'_>> {
+    fn wait_to_run(&self) -> Option<Wait<'_>> {
         None
     }
     /// Asked before the guest logs something or reports progress. If what it said before has not been read yet, the guest waits for what
     /// is given here, but in all no longer than a second in a call.
-    fn unread(&self) -> Option<Wait<'_>> {
+    fn wait_to_speak(&self) -> Option<Wait<'_>> {
         None
     }
     /// The guest has another list than it had.

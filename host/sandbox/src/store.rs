@@ -20,7 +20,7 @@ use wasmtime_wasi_http::{
 
 use crate::{
     bindings::{host, types},
-    handles::Part,
+    handles::Share,
     ledger::Account,
     limits::{MemoryBudget, Refused},
     output::Capture,
@@ -105,8 +105,8 @@ impl CallState {
     }
 
     /// What the call is to wait for before it runs, if anything.
-    pub(crate) fn hold(&self) -> Option<Wait<'_>> {
-        self.events.hold()
+    pub(crate) fn wait_to_run(&self) -> Option<Wait<'_>> {
+        self.events.wait_to_run()
     }
 
     pub(crate) fn overran(&self) {
@@ -131,11 +131,11 @@ pub(crate) struct State {
     pub(crate) budget: MemoryBudget,
     handles_limit: usize,
     /// The last field, so that it is dropped, and the handles are given back, after the files have been closed.
-    handles: Part,
+    handles: Share,
 }
 
 impl State {
-    pub(crate) fn new(scope: Scope, spec: &PluginSpec, total: &Account, handles: Part, call: CallState) -> Self {
+    pub(crate) fn new(scope: Scope, spec: &PluginSpec, total: &Account, handles: Share, call: CallState) -> Self {
         let printed = Capture::default();
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdout(printed.clone()).stderr(printed.clone()).max_random_size(MAX_RANDOM_BYTES);
@@ -174,7 +174,7 @@ impl State {
     }
 
     /// Begins another call.
-    pub(crate) fn renew(&mut self, handles: Part, call: CallState) {
+    pub(crate) fn renew(&mut self, handles: Share, call: CallState) {
         self.handles = handles;
         self.handles_limit = self.handles_limit.max(self.handles.limit());
         self.table.set_max_capacity(self.handles.limit());
@@ -247,7 +247,7 @@ impl WasiHttpHooks for CallState {
 impl CallState {
     /// Waits a little for a client that reads more slowly than the guest talks, but not for ever for one that does not read.
     async fn make_room(&mut self) {
-        let Some(unread) = self.events.unread() else { return };
+        let Some(unread) = self.events.wait_to_speak() else { return };
         let began = Instant::now();
         // If there is still no room after that, what the guest says is dropped.
         tokio::time::timeout(self.counts.patience, unread).await.ok();

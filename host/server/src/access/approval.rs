@@ -30,12 +30,12 @@ impl fmt::Debug for Ask {
     }
 }
 
-pub type Answer = Pin<Box<dyn Future<Output = bool> + Send>>;
+pub type Approval = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// Somebody who is asked about every call of a tool, resource or prompt. A function from an [`Ask`] to a future is one.
 pub trait Approver: Send + Sync {
     /// Whether the call may run.
-    fn approve(&self, ask: Ask) -> Answer;
+    fn approve(&self, ask: Ask) -> Approval;
 }
 
 impl<F, A> Approver for F
@@ -43,7 +43,7 @@ where
     F: Fn(Ask) -> A + Send + Sync,
     A: Future<Output = bool> + Send + 'static,
 {
-    fn approve(&self, ask: Ask) -> Answer {
+    fn approve(&self, ask: Ask) -> Approval {
         Box::pin(self(ask))
     }
 }

@@ -244,30 +244,27 @@ mod tests {
         }
     }
 
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let base = std::fs::canonicalize(std::env::temp_dir()).unwrap();
-            let path = base.join(format!("wharf-roots-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(path.join("proj/sub")).unwrap();
-            std::fs::create_dir_all(path.join(".secret")).unwrap();
-            std::fs::create_dir_all(path.join("other")).unwrap();
-            std::fs::write(path.join("file"), b"").unwrap();
-            Self(path)
-        }
+    struct Folder {
+        path: PathBuf,
+        _held: tempfile::TempDir,
     }
 
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            std::fs::remove_dir_all(&self.0).ok();
+    impl Folder {
+        fn new() -> Self {
+            let held = tempfile::tempdir().unwrap();
+            let path = std::fs::canonicalize(held.path()).unwrap();
+            for folder in ["proj/sub", ".secret", "other"] {
+                std::fs::create_dir_all(path.join(folder)).unwrap();
+            }
+            std::fs::write(path.join("file"), b"").unwrap();
+            Self { path, _held: held }
         }
     }
 
     #[test]
     fn only_what_lies_within_a_ceiling_opens() {
-        let folder = Folder::new("within");
-        let base = &folder.0;
+        let folder = Folder::new();
+        let base = &folder.path;
         std::os::unix::fs::symlink("/etc", base.join("proj/out")).unwrap();
         std::os::unix::fs::symlink("sub", base.join("proj/in")).unwrap();
         std::os::unix::fs::symlink(base.join(".secret"), base.join("hidden")).unwrap();
@@ -303,20 +300,20 @@ mod tests {
 
     #[test]
     fn a_root_that_goes_and_comes_back_is_opened_anew() {
-        let folder = Folder::new("again");
-        let ceilings = Ceilings::configured(std::slice::from_ref(&folder.0));
-        let root = ceilings.open(&format!("file://{}/proj", folder.0.display())).unwrap();
+        let folder = Folder::new();
+        let ceilings = Ceilings::configured(std::slice::from_ref(&folder.path));
+        let root = ceilings.open(&format!("file://{}/proj", folder.path.display())).unwrap();
         let there = || match root.now() {
             Now::There(open) => Some(open),
             Now::Elsewhere(_) | Now::Gone => None,
         };
         let first = there().unwrap();
-        std::fs::rename(folder.0.join("proj"), folder.0.join("gone")).unwrap();
+        std::fs::rename(folder.path.join("proj"), folder.path.join("gone")).unwrap();
         assert!(there().is_none());
-        std::fs::create_dir(folder.0.join("proj")).unwrap();
+        std::fs::create_dir(folder.path.join("proj")).unwrap();
         assert_ne!(there().unwrap().id, first.id);
-        std::fs::remove_dir(folder.0.join("proj")).unwrap();
-        std::os::unix::fs::symlink("/etc", folder.0.join("proj")).unwrap();
+        std::fs::remove_dir(folder.path.join("proj")).unwrap();
+        std::os::unix::fs::symlink("/etc", folder.path.join("proj")).unwrap();
         assert!(there().is_none(), "a link out is no way in");
     }
 }

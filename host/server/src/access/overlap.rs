@@ -124,10 +124,9 @@ mod tests {
 
     /// Directories as `(path, right)`; ids are made distinct by giving each a real, different file.
     fn check(wanted: &[(&str, Access)], expected: &[Access]) {
-        let base =
-            std::env::temp_dir().join(format!("wharf-grants-{}-{:?}", std::process::id(), std::thread::current().id()));
+        let base = tempfile::tempdir().unwrap();
         let directories = wanted.iter().enumerate().map(|(at, (path, access))| {
-            let real = base.join(at.to_string());
+            let real = base.path().join(at.to_string());
             std::fs::create_dir_all(&real).unwrap();
             let mut directory = directory(path, path);
             directory.id = FileId::at(&real).unwrap();
@@ -135,7 +134,6 @@ mod tests {
         });
         let (granted, _) = intersect(directories.collect(), &[], &HashSet::new());
         let rights: Vec<Access> = granted.iter().map(|one| one.access).collect();
-        std::fs::remove_dir_all(&base).ok();
         assert_eq!(rights, expected, "{wanted:?}");
     }
 

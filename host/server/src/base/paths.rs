@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn every_link_on_the_way_counts() {
-        let base =
-            std::fs::canonicalize(std::env::temp_dir()).unwrap().join(format!("wharf-paths-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let base = std::fs::canonicalize(folder.path()).unwrap();
         for folder in ["a", "b", "c", "d"] {
             std::fs::create_dir_all(base.join(folder)).unwrap();
         }
@@ -193,7 +193,6 @@ mod tests {
         }
         let missing = folders_leading_to(&base.join("a/no/such/file"), &Mounts::default());
         assert!(missing.contains(&FileId::at(&base.join("a")).unwrap()), "what may be made there counts");
-        std::fs::remove_dir_all(base).unwrap();
     }
 
     #[test]

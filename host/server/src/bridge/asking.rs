@@ -158,7 +158,7 @@ pub fn ability_for(question: &mcp::Question) -> wit::Abilities {
 }
 
 /// The client's reply to a question, checked against it. The error is the client's.
-pub fn answer(question: &mcp::Question, reply: &Value) -> Result<wit::Answer, String> {
+pub fn read_answer(question: &mcp::Question, reply: &Value) -> Result<wit::Answer, String> {
     match question {
         mcp::Question::Form { schema, .. } => elicited(reply, || {
             let content = reply.get("content").cloned().unwrap_or_else(|| json!({}));

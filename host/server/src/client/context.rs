@@ -239,13 +239,13 @@ impl Events for CallEvents {
         self.context.outbox.offer(notification::progress(revision, token, progress, self.context.task_id()));
     }
 
-    fn hold(&self) -> Option<Wait<'_>> {
+    fn wait_to_run(&self) -> Option<Wait<'_>> {
         // What runs in the background answers into its task.
         let waits = self.context.task.is_none() && self.context.outbox.is_full();
         waits.then(|| Box::pin(self.context.outbox.ready()) as Wait<'_>)
     }
 
-    fn unread(&self) -> Option<Wait<'_>> {
+    fn wait_to_speak(&self) -> Option<Wait<'_>> {
         let waits = self.context.task.is_none() && !self.context.outbox.is_roomy();
         waits.then(|| Box::pin(self.context.outbox.roomy()) as Wait<'_>)
     }

@@ -37,7 +37,7 @@ pub trait Listener: Send + Sync {
     /// Whether it hears of failures at this level.
     fn wants_messages(&self, level: Level) -> bool;
     /// What it was last told; none until it has been told anything.
-    fn told(&self) -> &Mutex<Option<Generations>>;
+    fn last_told(&self) -> &Mutex<Option<Generations>>;
 }
 
 /// A listener's ends of everything that can change: what happens from [`Feed::open`] on reaches it.
@@ -119,7 +119,7 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
 }
 
 fn list_changes(listener: &dyn Listener, now: Generations, first: Option<Generations>) -> Vec<Listed> {
-    let mut told = listener.told().lock();
+    let mut told = listener.last_told().lock();
     let mut lists = Vec::new();
     // Who came before the first load may have seen its lists, and nothing older.
     let Some(before) = told.replace(now).or(first) else { return lists };

@@ -65,7 +65,7 @@ pub struct Session {
     pending: Mutex<HashMap<Id, oneshot::Sender<Result<Value, RpcError>>>>,
     next_id: AtomicU64,
     roots: Roots,
-    told: Mutex<Option<Generations>>,
+    last_told: Mutex<Option<Generations>>,
     last_used: Mutex<Instant>,
     /// Whether anything was done in it since it was opened.
     used: AtomicBool,
@@ -139,7 +139,9 @@ impl Session {
             next_id: AtomicU64::new(1),
             roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
             // Before the first load there is nothing to be told of: lists wait for it.
-            told: Mutex::new(server.published.ready.borrow().then(|| server.published.catalog.borrow().generations)),
+            last_told: Mutex::new(
+                server.published.ready.borrow().then(|| server.published.catalog.borrow().generations),
+            ),
             last_used: Mutex::new(Instant::now()),
             used: AtomicBool::new(false),
             account,
@@ -222,7 +224,7 @@ impl Session {
     }
 
     /// Takes the client's answer to a request of ours; unknown ones are dropped.
-    pub fn answered(&self, response: Response) {
+    pub fn take_response(&self, response: Response) {
         let Some(waiting) = response.id.and_then(|id| self.pending.lock().remove(&id)) else { return };
         let outcome = response.outcome.and_then(|raw| {
             serde_json::from_str(raw.get()).map_err(|error| RpcError::invalid_params(error.to_string()))
@@ -348,7 +350,7 @@ impl Listener for Session {
     fn wants_messages(&self, level: Level) -> bool {
         level >= self.log_level()
     }
-    fn told(&self) -> &Mutex<Option<Generations>> {
-        &self.told
+    fn last_told(&self) -> &Mutex<Option<Generations>> {
+        &self.last_told
     }
 }

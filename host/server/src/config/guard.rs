@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn every_folder_on_the_way_counts() {
-        let base = std::env::temp_dir().join(format!("wharf-guard-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path();
         std::fs::create_dir_all(base.join("open/inner")).unwrap();
         std::fs::create_dir_all(base.join("safe")).unwrap();
         std::fs::write(base.join("safe/file"), b"").unwrap();
@@ -136,6 +137,5 @@ mod tests {
         assert!(fits("open/inner/file"), "sticky");
         mode("safe/file", 0o666);
         assert!(!fits("safe/file"));
-        std::fs::remove_dir_all(base).unwrap();
     }
 }

@@ -25,7 +25,7 @@ struct Subscription {
     revision: Revision,
     owner: Owner,
     filter: ListenFilter,
-    told: Mutex<Option<Generations>>,
+    last_told: Mutex<Option<Generations>>,
 }
 
 impl Listener for Subscription {
@@ -56,8 +56,8 @@ impl Listener for Subscription {
     fn wants_messages(&self, _: Level) -> bool {
         false
     }
-    fn told(&self) -> &Mutex<Option<Generations>> {
-        &self.told
+    fn last_told(&self) -> &Mutex<Option<Generations>> {
+        &self.last_told
     }
 }
 
@@ -84,11 +84,11 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
     filter.resource_subscriptions.iter().flatten().try_for_each(|uri| crate::bridge::check_uri(uri))?;
     // What changes from here on is told.
     ctx.server.published.catalog().await;
-    let told = Mutex::new(Some(ctx.server.published.catalog.borrow().generations));
+    let last_told = Mutex::new(Some(ctx.server.published.catalog.borrow().generations));
     let feed = Feed::open(&ctx.server);
     // Closed outlets end the feed.
     ctx.outbox.send(notification::acknowledged(&ctx.id, &filter)).await.ok();
-    let subscription = Subscription { id: ctx.id.clone(), revision: ctx.encoder.revision, owner, filter, told };
+    let subscription = Subscription { id: ctx.id.clone(), revision: ctx.encoder.revision, owner, filter, last_told };
     tokio::select! {
         () = feed.run(&subscription, &ctx.outbox) => {}
         () = ctx.stop.cancelled() => {}

@@ -14,7 +14,7 @@ use crate::{base::text::escaped, client::context::Context};
 pub enum Answer {
     Own(String),
     /// As lists are, which are encoded once.
-    Kept(Arc<str>),
+    Shared(Arc<str>),
 }
 
 /// The text of a response.
@@ -27,7 +27,7 @@ impl Text {
     pub fn of(ctx: &Context, answer: Result<Answer, RpcError>) -> Self {
         match answer {
             Ok(Answer::Own(result)) => Self::Whole(result_text(&ctx.id, &result)),
-            Ok(Answer::Kept(result)) => Self::Framed { head: result_head(&ctx.id), result },
+            Ok(Answer::Shared(result)) => Self::Framed { head: result_head(&ctx.id), result },
             Err(error) => {
                 tracing::debug!(code = error.code, "refused: {}", escaped(&error.message));
                 Self::Whole(error_text(Some(&ctx.id), &error, ctx.encoder.revision))

@@ -48,7 +48,7 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
 async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Answer, RpcError> {
     let params: params::List = params::read(params)?;
     let catalog = ctx.server.published.catalog().await;
-    catalog.page(list, params.cursor.as_deref(), &ctx.encoder).map(Answer::Kept)
+    catalog.page(list, params.cursor.as_deref(), &ctx.encoder).map(Answer::Shared)
 }
 
 fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError> {

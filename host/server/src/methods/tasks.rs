@@ -38,7 +38,7 @@ pub async fn update(ctx: &Context, params: UpdateTask) -> Result<String, RpcErro
     for (key, reply) in params.input_responses {
         // What is not asked, or no longer, is ignored; what is asked and answered wrongly stays open.
         let Some(question) = running.question(&key) else { continue };
-        bridge::answer(&question, &reply)
+        bridge::read_answer(&question, &reply)
             .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{key}`: {problem}")))?;
         replies.push((key, Ok(reply)));
     }

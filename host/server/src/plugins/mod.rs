@@ -3,8 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "plugins are found and opened here")]
 
 pub mod announced;
-pub mod bring;
 pub mod catalog;
+pub mod install;
 pub mod library;
 pub mod loader;
 pub mod published;

@@ -143,7 +143,7 @@ impl Pipe {
             Message::Notification(notification) => self.notification(&notification),
             Message::Response(response) => {
                 if let Some(session) = self.session() {
-                    session.answered(response);
+                    session.take_response(response);
                 }
             }
         }

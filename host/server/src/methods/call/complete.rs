@@ -7,7 +7,7 @@ use wharf_protocol::{
 };
 use wharf_sandbox::model::Target;
 
-use super::{failed::other_failed, once::once, request::Request};
+use super::{failed::other_failed, request::Request, run::run_once};
 use crate::{
     access::scope::CallRoots,
     bridge::{self, check_uri},
@@ -44,7 +44,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         others: arguments.unwrap_or_default().into_iter().collect(),
     };
     // Somebody is typing: nobody is asked for anything, and no folder is open.
-    match once(ctx, &request, operation, &CallRoots::default()).await {
+    match run_once(ctx, &request, operation, &CallRoots::default()).await {
         Ok(ran) => Ok(ctx.encoder.completion(bridge::completion(ran.outcome))),
         Err(failed) => other_failed(failed),
     }

@@ -9,8 +9,8 @@ use wharf_sandbox::{
 use super::{
     failed::{Failed, defect},
     gates::{self, Passed},
-    once::{Ran, once},
     request::Request,
+    run::{Ran, run_once},
 };
 use crate::{
     access::grants::ask,
@@ -67,7 +67,7 @@ impl Request<'_> {
             let mut context = ctx.for_plugin();
             context.answers = carried.answers.iter().filter_map(bridge::carried_answer).collect();
             context.state.clone_from(&carried.state);
-            let ran = once(ctx, self, operation(context), &passed.roots).await?;
+            let ran = run_once(ctx, self, operation(context), &passed.roots).await?;
             let round = match ran.outcome {
                 Outcome::Ask(round) => round,
                 Outcome::Done(outcome) => return Ok(Ran { outcome, hints: ran.hints }),
@@ -148,7 +148,7 @@ impl Request<'_> {
             match offered.get(key) {
                 // An answer counts once: a plugin that asks again under the same key wants another.
                 Some(reply) if carried.answers.iter().all(|(known, _)| known != key) => {
-                    let answer = bridge::answer(question, reply)
+                    let answer = bridge::read_answer(question, reply)
                         .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{key}`: {problem}")))?;
                     carried.answers.push((key.clone(), bridge::carry_answer(&answer)));
                 }
@@ -178,7 +178,7 @@ impl Request<'_> {
             (None, None) => return Err(self.input_required(ctx, &open, std::mem::take(carried))),
         };
         for ((key, question), reply) in open.into_iter().zip(&replies) {
-            let answer = bridge::answer(&question, reply).map_err(|problem| {
+            let answer = bridge::read_answer(&question, reply).map_err(|problem| {
                 Failed::Explained(format!("The client's answer does not fit the question: {problem}."))
             })?;
             carried.answers.retain(|(known, _)| *known != key);

@@ -17,9 +17,9 @@ use super::{
     answered::Answered,
     background,
     failed::{Failed, defect},
-    once::Ran,
     request::Request,
     rounds::Prepared,
+    run::Ran,
 };
 use crate::{
     base::heavy::{LARGE, heavy},
@@ -151,7 +151,7 @@ impl Call {
         let request = Request { method, name: &self.name, arguments: &self.arguments, bytes, served };
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
         match request.run(ctx, self.prepared, operation).await {
-            Ok(Ran { outcome, hints }) => told(served, tool, with_hints(outcome, hints)).await,
+            Ok(Ran { outcome, hints }) => checked(served, tool, with_hints(outcome, hints)).await,
             Err(failed) => Answered::failed(failed),
         }
     }
@@ -169,7 +169,7 @@ fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
 }
 
 /// What the client is told of an outcome, once it is found to keep what the tool promises.
-async fn told(served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, RpcError> {
+async fn checked(served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, RpcError> {
     let outcome = match (outcome, &tool.output) {
         (ToolAnswer::Text(text), None) => return Ok(Answered::Text(text)),
         (outcome, _) => outcome,

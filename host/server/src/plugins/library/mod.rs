@@ -1,7 +1,7 @@
 //! The set of plugins: loads, replaces and removes them, and publishes a new catalog when something changed.
 //!
 //! One task decides, one change at a time, and never waits for a plugin: what has code compiled or a guest run goes on in a task
-//! of its own (`bring`), several at a time, and is heard of when it is done. So what the operator takes away is taken away
+//! of its own (`install`), several at a time, and is heard of when it is done. So what the operator takes away is taken away
 //! when the config is read, whatever plugins are doing. What fails to load changes nothing: the last good version keeps
 //! serving. Calls under way hold what they started with, so a replacement never disturbs them.
 
@@ -23,8 +23,8 @@ use wharf_sandbox::{Sandbox, model::Kind};
 
 use super::{
     announced::{Announcements, Kinds},
-    bring::{Bringer, Brought, Fresh},
     catalog::{Catalog, Generations, Served},
+    install::{Fresh, Installed, Installer},
     loader::Loader,
     published::{FIRST_LOAD, Published},
     status::{Problem, Stage, Status, Subject},
@@ -48,7 +48,7 @@ const SETTLED: Duration = Duration::from_millis(200);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
 
 pub struct Library {
-    bringer: Arc<Bringer>,
+    installer: Arc<Installer>,
     scopes: Arc<Scopes>,
     config: Arc<Config>,
     served: BTreeMap<String, Served>,
@@ -58,8 +58,8 @@ pub struct Library {
     /// When that is shown at the latest.
     settled_by: Instant,
     under_way: HashMap<String, UnderWay>,
-    tasks: JoinSet<(String, u64, Brought)>,
-    /// What tasks have brought that is not taken in yet.
+    tasks: JoinSet<(String, u64, Installed)>,
+    /// What tasks have installed that is not taken in yet.
     arrived: Vec<Arrived>,
     last_attempt: u64,
     announced: HashMap<String, Announced>,
@@ -92,10 +92,10 @@ struct UnderWay {
     abort: AbortHandle,
 }
 
-/// What a task has brought for a plugin; `kinds`: the lists that were announced, if it was only asked again.
+/// What a task has installed for a plugin; `kinds`: the lists that were announced, if it was only asked again.
 struct Arrived {
     id: String,
-    brought: Brought,
+    installed: Installed,
     kinds: Option<Kinds>,
 }
 
@@ -134,7 +134,7 @@ impl Library {
             failures: failures.clone(),
         };
         let library = Self {
-            bringer: Arc::new(Bringer::new(Loader::new(sandbox, progress), Arc::clone(&scopes), ledger, observers)),
+            installer: Arc::new(Installer::new(Loader::new(sandbox, progress), Arc::clone(&scopes), ledger, observers)),
             scopes,
             config,
             served: BTreeMap::new(),
@@ -180,7 +180,7 @@ impl Library {
                 () = self.files.notified() => self.begin(),
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => self.done(done),
                 () = self.announcements.notified() => self.take_announcements(),
-                () = sleep_until(due.unwrap_or(self.patience)), if due.is_some() => self.ask_again(),
+                () = sleep_until(due.unwrap_or(self.patience)), if due.is_some() => self.list_again(),
                 () = self.slow.notified(), if waiting_for_first => {}
                 () = sleep_until(self.patience), if waiting_for_first => {}
                 () = sleep_until(self.settled_by), if self.unpublished || !self.arrived.is_empty() => {}
@@ -230,7 +230,7 @@ impl Library {
         let wanted = self.wanted();
         self.remove_unwanted(&wanted);
         for config in &wanted {
-            self.narrow(config);
+            self.take_away(config);
         }
         if roots_changed {
             self.revoke_roots();
@@ -241,17 +241,17 @@ impl Library {
             self.publish(told);
             self.change();
         }
-        self.bring_all(wanted);
+        self.install_all(wanted);
     }
 
     /// Begins to bring what is served in line with the config and the files.
     fn begin(&mut self) {
         let wanted = self.wanted();
         self.remove_unwanted(&wanted);
-        self.bring_all(wanted);
+        self.install_all(wanted);
     }
 
-    fn bring_all(&mut self, wanted: Vec<Arc<PluginConfig>>) {
+    fn install_all(&mut self, wanted: Vec<Arc<PluginConfig>>) {
         for config in wanted {
             let state = config.source.state().ok();
             let same = self.under_way.get(&config.id).is_some_and(|one| {
@@ -276,14 +276,14 @@ impl Library {
                 told.notify_one();
             }
         };
-        let (bringer, for_config, for_id) = (Arc::clone(&self.bringer), Arc::clone(&config), id.clone());
+        let (installer, for_config, for_id) = (Arc::clone(&self.installer), Arc::clone(&config), id.clone());
         let again = kinds.is_some();
         let abort = self.tasks.spawn(async move {
-            let brought = match current {
-                Some(current) if again => bringer.ask_again(&current, tell).await,
-                current => bringer.bring(current.as_ref(), &for_config, tell).await,
+            let installed = match current {
+                Some(current) if again => installer.list_again(&current, tell).await,
+                current => installer.install(current.as_ref(), &for_config, tell).await,
             };
-            (for_id, attempt, brought)
+            (for_id, attempt, installed)
         });
         let before = self.under_way.insert(id.clone(), UnderWay { attempt, config, state, kinds, slow, abort });
         let before = before.inspect(|before| before.abort.abort()).map(|before| before.kinds);
@@ -296,9 +296,9 @@ impl Library {
         }
     }
 
-    /// Takes in what a task has brought, unless another one has taken its place.
-    fn done(&mut self, done: Result<(String, u64, Brought), tokio::task::JoinError>) {
-        let (id, attempt, brought) = match done {
+    /// Takes in what a task has installed, unless another one has taken its place.
+    fn done(&mut self, done: Result<(String, u64, Installed), tokio::task::JoinError>) {
+        let (id, attempt, installed) = match done {
             Ok(done) => done,
             // Aborted, because another took its place.
             Err(error) if error.is_cancelled() => return,
@@ -320,24 +320,24 @@ impl Library {
         }
         let Some(under_way) = self.under_way.remove(&id) else { return };
         self.expect();
-        self.arrived.push(Arrived { id, brought, kinds: under_way.kinds });
+        self.arrived.push(Arrived { id, installed, kinds: under_way.kinds });
     }
 
     /// Takes in what has arrived, in order of precedence: who comes first has the names, whoever was faster.
     fn take_in(&mut self) {
         let mut arrived = std::mem::take(&mut self.arrived);
         arrived.sort_by_key(|one| self.precedence(&one.id));
-        for Arrived { id, brought, kinds } in arrived {
-            self.take_in_one(id, brought, kinds);
+        for Arrived { id, installed, kinds } in arrived {
+            self.take_in_one(id, installed, kinds);
         }
     }
 
-    fn take_in_one(&mut self, id: String, brought: Brought, kinds: Option<Kinds>) {
-        match (brought, kinds) {
-            (Brought::Same, _) => {
+    fn take_in_one(&mut self, id: String, installed: Installed, kinds: Option<Kinds>) {
+        match (installed, kinds) {
+            (Installed::Same, _) => {
                 self.set_status(Subject::plugin(&id), Some(Status::Serving));
             }
-            (Brought::Fresh(fresh), kinds) => {
+            (Installed::Fresh(fresh), kinds) => {
                 let before = self.generations;
                 self.serve(*fresh);
                 if let Some(kinds) = kinds {
@@ -357,7 +357,7 @@ impl Library {
                     announced.failures = 0;
                 }
             }
-            (Brought::Failed { problem, instead }, kinds) => {
+            (Installed::Failed { problem, instead }, kinds) => {
                 if let Some(instead) = instead {
                     self.serve(*instead);
                 }
@@ -379,11 +379,11 @@ impl Library {
                 self.announced.entry(id).or_insert_with(new).kinds.add(kinds);
             }
         }
-        self.ask_again();
+        self.list_again();
     }
 
     /// Asks plugins again that announced a change, each at most once per gap and one time after the other.
-    fn ask_again(&mut self) {
+    fn list_again(&mut self) {
         let now = Instant::now();
         let due = self
             .announced
@@ -428,7 +428,7 @@ impl Library {
             Subject::Plugin(id) => ids.contains(id.as_str()),
         });
         drop(status);
-        self.bringer.loader.forget_all_but(|source| sources.contains(source));
+        self.installer.loader.forget_all_but(|source| sources.contains(source));
     }
 
     /// Takes a loaded plugin in, unless a name of its own is taken. A plugin of lesser precedence that has such a name makes room.
@@ -477,7 +477,7 @@ impl Library {
     }
 
     /// Takes away at once what is no longer granted, before anything is loaded: what runs with it ends.
-    fn narrow(&mut self, config: &Arc<PluginConfig>) {
+    fn take_away(&mut self, config: &Arc<PluginConfig>) {
         let Some(served) = self.served.get_mut(&config.id) else { return };
         if config.sha256.as_ref().is_some_and(|expected| expected != served.plugin.code().digest()) {
             served.revoked.cancel();

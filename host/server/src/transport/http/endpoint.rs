@@ -132,7 +132,7 @@ impl Endpoint {
                 Ok(accepted())
             }
             Message::Response(response) => {
-                self.session(headers, from.principal)?.answered(response);
+                self.session(headers, from.principal)?.take_response(response);
                 Ok(accepted())
             }
         }
@@ -319,7 +319,7 @@ impl Endpoint {
                     }
                 }
                 Ok(Message::Notification(notification)) => notify(&session, &notification),
-                Ok(Message::Response(response)) => session.answered(response),
+                Ok(Message::Response(response)) => session.take_response(response),
                 Err(malformed) => known.push(error_text(malformed.id.as_ref(), &malformed.error, session.revision)),
             }
         }

@@ -26,7 +26,7 @@ const ASKED_AT_ONCE: usize = 16;
 /// A list that takes longer is not waited for when wharf starts.
 const SLOW_LIST: Duration = Duration::from_secs(2);
 
-pub struct Bringer {
+pub struct Installer {
     pub loader: Loader,
     scopes: Arc<Scopes>,
     ledger: Arc<Ledger>,
@@ -42,7 +42,7 @@ pub struct Fresh {
 }
 
 /// What came of it.
-pub enum Brought {
+pub enum Installed {
     /// What is served is what there should be.
     Same,
     Fresh(Box<Fresh>),
@@ -53,45 +53,45 @@ pub enum Brought {
     },
 }
 
-impl Bringer {
+impl Installer {
     pub fn new(loader: Loader, scopes: Arc<Scopes>, ledger: Arc<Ledger>, observers: Observers) -> Self {
         Self { loader, scopes, ledger, observers, asking: Semaphore::new(ASKED_AT_ONCE) }
     }
 
     /// Loads a plugin if its file or its config is not that of the one that serves. `slow` is called once if it takes long.
-    pub async fn bring(&self, current: Option<&Served>, config: &Arc<PluginConfig>, slow: impl Fn()) -> Brought {
+    pub async fn install(&self, current: Option<&Served>, config: &Arc<PluginConfig>, slow: impl Fn()) -> Installed {
         let problem = match self.loader.code(config, &slow).await {
             Ok(code) => {
                 let same =
                     |served: &&Served| served.plugin.code().digest() == code.digest() && served.listed_for == *config;
                 if current.filter(same).is_some() {
-                    return Brought::Same;
+                    return Installed::Same;
                 }
-                match self.ask(code, config, &slow).await {
-                    Ok(fresh) => return Brought::Fresh(Box::new(fresh)),
+                match self.list(code, config, &slow).await {
+                    Ok(fresh) => return Installed::Fresh(Box::new(fresh)),
                     Err(problem) => problem,
                 }
             }
             Err(problem) => problem,
         };
         let instead = match current.filter(|served| served.listed_for != *config) {
-            Some(served) => self.follow(served, config).await,
+            Some(served) => self.keep_serving(served, config).await,
             None => None,
         };
-        Brought::Failed { problem, instead: instead.map(Box::new) }
+        Installed::Failed { problem, instead: instead.map(Box::new) }
     }
 
     /// Asks a plugin that serves for its lists once more.
-    pub async fn ask_again(&self, served: &Served, slow: impl Fn()) -> Brought {
-        match self.ask(served.plugin.code().clone(), &served.config, slow).await {
+    pub async fn list_again(&self, served: &Served, slow: impl Fn()) -> Installed {
+        match self.list(served.plugin.code().clone(), &served.config, slow).await {
             // The same plugin, so that what it has running counts.
-            Ok(fresh) => Brought::Fresh(Box::new(Fresh { plugin: served.plugin.clone(), ..fresh })),
-            Err(problem) => Brought::Failed { problem, instead: None },
+            Ok(fresh) => Installed::Fresh(Box::new(Fresh { plugin: served.plugin.clone(), ..fresh })),
+            Err(problem) => Installed::Failed { problem, instead: None },
         }
     }
 
     /// A plugin whose new version fails keeps serving the old one, but as the operator wants it now.
-    async fn follow(&self, served: &Served, config: &Arc<PluginConfig>) -> Option<Fresh> {
+    async fn keep_serving(&self, served: &Served, config: &Arc<PluginConfig>) -> Option<Fresh> {
         let code = served.plugin.code().clone();
         if config.sha256.as_ref().is_some_and(|expected| expected != code.digest()) {
             return None;
@@ -102,7 +102,7 @@ impl Bringer {
     }
 
     /// Has the plugin say what it offers, and checks it.
-    async fn ask(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
+    async fn list(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
         let plugin = Plugin::new(code, spec(config));
         // Never closed.
         let turn = self.asking.acquire().await;

@@ -21,7 +21,7 @@ pub struct Ran<T> {
 }
 
 /// Runs a plugin once. Stops it when its access is taken away: a revoked grant, or a root the client has closed.
-pub async fn once<O: Operation>(
+pub async fn run_once<O: Operation>(
     ctx: &Context,
     request: &Request<'_>,
     operation: O,
