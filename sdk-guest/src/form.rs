@@ -2,10 +2,10 @@
 
 use std::marker::PhantomData;
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::{Form, Page};
+use crate::{Form, Page, schema::plain_schema};
 
 /// A form whose answer reads as `T`.
 pub struct TypedForm<T> {
@@ -23,15 +23,11 @@ pub enum FormAnswer<T> {
 
 /// A form with one field per field of `T`: strings, numbers, booleans and enums of unit variants, as MCP allows.
 pub fn form<T: JsonSchema>(message: impl Into<String>) -> TypedForm<T> {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    if let Some(root) = schema.as_object_mut() {
-        root.remove("$schema");
-        root.remove("title");
-        if let Some(properties) = root.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.values_mut().for_each(plain_field);
-        }
+    let mut schema = plain_schema::<T>();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(known_format);
     }
+    let schema = Value::Object(schema);
     TypedForm { form: Form { message: message.into(), schema: schema.to_string() }, answer: PhantomData }
 }
 
@@ -40,14 +36,9 @@ pub fn page(message: impl Into<String>, url: impl Into<String>) -> Page {
     Page { message: message.into(), url: url.into() }
 }
 
-/// Leaves of a field's schema what MCP's forms know: no `null` beside the type, no formats of Rust's integers.
-fn plain_field(field: &mut Value) {
+/// Leaves a field only the formats that MCP's forms know.
+fn known_format(field: &mut Value) {
     let Some(field) = field.as_object_mut() else { return };
-    if let Some(Value::Array(types)) = field.get("type")
-        && let Some(kind) = types.iter().find(|kind| *kind != "null").cloned()
-    {
-        field.insert("type".into(), kind);
-    }
     let known = ["email", "uri", "date", "date-time"];
     if field.get("format").and_then(Value::as_str).is_some_and(|format| !known.contains(&format)) {
         field.remove("format");

@@ -23,7 +23,7 @@ const ROOMS: [(&str, &[&str]); 13] = [
     ("bridge", &["base", "config", "schema"]),
     ("plugins", &["base", "config", "schema", "access", "bridge", "observe"]),
     ("client", &["base", "config", "access", "bridge", "plugins", "tasks", "observe"]),
-    ("methods", &["base", "access", "bridge", "plugins", "tasks", "client", "observe"]),
+    ("methods", &["base", "access", "schema", "bridge", "plugins", "tasks", "client", "observe"]),
     ("transport", &["base", "config", "access", "bridge", "client", "methods"]),
     ("app", &["base", "config", "access", "observe", "plugins", "client", "methods", "transport"]),
     ("cli", &["base", "config", "access", "plugins", "app"]),

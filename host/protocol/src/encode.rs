@@ -62,13 +62,27 @@ impl Encoder {
         self.revision >= revision
     }
 
-    fn server_info(&self) -> Value {
+    /// Who answers, in few words: every modern result has it.
+    fn server_info(&self) -> Object {
         let mut info = Object::new();
         info.insert("name".into(), self.server.name.clone().into());
-        if let (Some(title), true) = (&self.server.title, self.since(Revision::V2025_06_18)) {
-            info.insert("title".into(), title.clone().into());
+        if self.since(Revision::V2025_06_18) {
+            insert_some(&mut info, "title", self.server.title.as_deref());
         }
         info.insert("version".into(), self.server.version.clone().into());
+        info
+    }
+
+    /// All that is said of who answers.
+    fn whole_server_info(&self) -> Value {
+        let mut info = self.server_info();
+        if self.since(Revision::V2025_11_25) {
+            insert_some(&mut info, "description", self.server.description.as_deref());
+            insert_some(&mut info, "websiteUrl", self.server.website.as_deref());
+            if !self.server.icons.is_empty() {
+                info.insert("icons".into(), self.server.icons.iter().cloned().map(Value::Object).collect());
+            }
+        }
         Value::Object(info)
     }
 
@@ -79,7 +93,7 @@ impl Encoder {
                 Some(Value::Object(meta)) => meta,
                 _ => Object::new(),
             };
-            meta.insert(SERVER_INFO.into(), self.server_info());
+            meta.entry(SERVER_INFO).or_insert_with(|| Value::Object(self.server_info()));
             result.insert("resultType".into(), result_type.into());
             result.insert("_meta".into(), Value::Object(meta));
         }
@@ -110,7 +124,7 @@ impl Encoder {
         let mut result = Object::new();
         result.insert("protocolVersion".into(), self.revision.as_str().into());
         result.insert("capabilities".into(), server_capabilities(self.revision, self.tasks));
-        result.insert("serverInfo".into(), self.server_info());
+        result.insert("serverInfo".into(), self.whole_server_info());
         if let Some(instructions) = instructions {
             result.insert("instructions".into(), instructions.into());
         }
@@ -125,6 +139,7 @@ impl Encoder {
         if let Some(instructions) = instructions {
             result.insert("instructions".into(), instructions.into());
         }
+        result.insert("_meta".into(), json!({ SERVER_INFO: self.whole_server_info() }));
         self.cacheable(result, self.lists)
     }
 

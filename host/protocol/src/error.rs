@@ -81,7 +81,7 @@ impl RpcError {
 
     /// There is no such resource, or none that this client may see.
     pub fn resource_not_found(uri: &str) -> Self {
-        Self::new(RESOURCE_NOT_FOUND, "Resource not found").with_data(json!({ "uri": uri }))
+        Self::new(RESOURCE_NOT_FOUND, format!("Resource not found: {}", clip(uri))).with_data(json!({ "uri": uri }))
     }
 
     /// A header is missing, malformed or differs from the body that it is to mirror.

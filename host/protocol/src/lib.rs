@@ -12,6 +12,7 @@ pub mod error;
 mod escape;
 pub mod header;
 pub mod level;
+pub mod long;
 pub mod message;
 pub mod meta;
 pub mod method;

@@ -245,8 +245,8 @@ pub enum Question {
     Roots,
 }
 
-/// What `server/discover` and `initialize` say of wharf.
-#[derive(Debug, Clone)]
+/// What `server/discover` and `initialize` say of the server.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerInfo {
     /// For programs.
     pub name: String,
@@ -254,4 +254,10 @@ pub struct ServerInfo {
     pub title: Option<String>,
     /// The version of the server, not of the protocol.
     pub version: String,
+    /// For people; since 2025-11-25.
+    pub description: Option<String>,
+    /// A URL; since 2025-11-25.
+    pub website: Option<String>,
+    /// Each with at least its `src`; since 2025-11-25.
+    pub icons: Vec<Object>,
 }

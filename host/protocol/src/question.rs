@@ -78,7 +78,7 @@ mod tests {
     use crate::{encode::CacheHint, model::ServerInfo};
 
     fn encoder(revision: Revision) -> Encoder {
-        let server = ServerInfo { name: "s".into(), title: None, version: "1".into() };
+        let server = ServerInfo { name: "s".into(), version: "1".into(), ..ServerInfo::default() };
         Encoder::new(revision, server, true, CacheHint::default())
     }
 

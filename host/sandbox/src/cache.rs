@@ -185,11 +185,12 @@ mod tests {
     #[test]
     fn one_flipped_bit_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path()).unwrap();
+        let path = folder.path().join("cache");
+        let cache = Cache::open(&path).unwrap();
         let artifact = || Artifact { digest: [7; 32], instance_bytes: 5, code: b"native code".to_vec() };
         cache.put("key", &artifact());
         assert_eq!(cache.get("key").unwrap(), artifact());
-        let file = folder.path().join(format!("key{SUFFIX}"));
+        let file = path.join(format!("key{SUFFIX}"));
         let whole = std::fs::read(&file).unwrap();
         for at in 0..whole.len() {
             let mut bytes = whole.clone();

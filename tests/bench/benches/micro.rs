@@ -51,7 +51,7 @@ fn request(bytes: usize) -> Vec<u8> {
 }
 
 fn encoder() -> Encoder {
-    let server = ServerInfo { name: "wharf".into(), title: None, version: "0".into() };
+    let server = ServerInfo { name: "wharf".into(), version: "0".into(), ..ServerInfo::default() };
     Encoder::new(Revision::V2026_07_28, server, true, CacheHint::default())
 }
 

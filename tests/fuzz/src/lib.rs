@@ -103,7 +103,7 @@ fn header(data: &[u8]) {
 }
 
 fn encoder() -> Encoder {
-    let server = ServerInfo { name: "w".into(), title: None, version: "0".into() };
+    let server = ServerInfo { name: "w".into(), version: "0".into(), ..ServerInfo::default() };
     Encoder::new(Revision::V2025_11_25, server, true, CacheHint::default())
 }
 

@@ -17,7 +17,8 @@ use wharf_protocol::{
 };
 
 fn encoders() -> [Encoder; 5] {
-    let server = ServerInfo { name: "wharf".into(), title: Some("wharf".into()), version: "1".into() };
+    let server =
+        ServerInfo { name: "wharf".into(), title: Some("wharf".into()), version: "1".into(), ..ServerInfo::default() };
     let lists = CacheHint { ttl_ms: 5, public: true };
     Revision::ALL.map(|revision| Encoder::new(revision, server.clone(), true, lists))
 }

@@ -31,12 +31,60 @@ use crate::base::{
 pub struct Places {
     /// Where roots of clients may lie, if it says so.
     pub within: Option<Vec<PathBuf>>,
-    /// Roots for clients that have none.
+    /// Roots that the operator has opened.
     pub fixed: Vec<PathBuf>,
+    pub from: RootsFrom,
     /// The directories of all plugins.
     pub dirs: Vec<Dir>,
     /// What wharf trusts: nobody else may write it, nor what leads to it. `*` stands for whatever is in a folder.
     pub trusted: Vec<PathBuf>,
+}
+
+/// Whose roots count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RootsFrom {
+    /// The client's; the operator's where those come to nothing.
+    #[default]
+    Client,
+    /// The operator's, whatever the client says.
+    Operator,
+    /// All of them.
+    Both,
+}
+
+impl RootsFrom {
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
+        match text {
+            "client" => Ok(Self::Client),
+            "operator" => Ok(Self::Operator),
+            "both" => Ok(Self::Both),
+            other => anyhow::bail!("`from`: `{other}` is none of \"client\", \"operator\", \"both\""),
+        }
+    }
+}
+
+/// Why the roots of a client come to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Nothing {
+    NotDeclared,
+    NotAccepted,
+    NotAsked,
+    Failed,
+    Empty,
+    NoneOpened,
+}
+
+impl Nothing {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::NotDeclared => "the client has no roots",
+            Self::NotAccepted => "roots of clients are not accepted here (`within` in [roots] says where they may lie)",
+            Self::NotAsked => "`from` in [roots] says so",
+            Self::Failed => "the client did not say which roots it has",
+            Self::Empty => "the client has opened no folder",
+            Self::NoneOpened => "none of the client's roots can be opened",
+        }
+    }
 }
 
 /// What all scopes depend on. Renewed with the config.
@@ -48,6 +96,8 @@ pub struct Scopes {
     /// Grows with each config, so that what was opened under an earlier one is opened anew.
     epoch: AtomicU64,
     warned: Mutex<HashSet<(String, Lessened)>>,
+    /// What was said of roots that come to nothing.
+    told: Mutex<HashSet<Nothing>>,
 }
 
 struct State {
@@ -55,10 +105,11 @@ struct State {
     /// Opened by the operator: the directories of plugins, and the roots for clients that have none.
     opened: Opened,
     fixed: Vec<Arc<OpenRoot>>,
+    from: RootsFrom,
     trusted: Vec<PathBuf>,
 }
 
-/// The roots a call has: none asked for, the client's, or the operator's in their place.
+/// The roots a call has: none asked for, the client's, the operator's, or both.
 #[derive(Clone, Default)]
 pub struct CallRoots(pub Vec<Arc<OpenRoot>>);
 
@@ -66,7 +117,14 @@ impl Scopes {
     /// `home_ceiling`: whether clients may open what lies in the home directory if the operator says nothing.
     pub fn new(places: Places, home_ceiling: bool) -> Self {
         let state = RwLock::new(Arc::new(State::new(places, home_ceiling)));
-        Self { state, home_ceiling, dropped_in: RwLock::default(), epoch: AtomicU64::new(0), warned: Mutex::default() }
+        Self {
+            state,
+            home_ceiling,
+            dropped_in: RwLock::default(),
+            epoch: AtomicU64::new(0),
+            warned: Mutex::default(),
+            told: Mutex::default(),
+        }
     }
 
     pub fn renew(&self, places: Places) {
@@ -74,6 +132,7 @@ impl Scopes {
         *self.state.write() = state;
         self.epoch.fetch_add(1, Ordering::Relaxed);
         self.warned.lock().clear();
+        self.told.lock().clear();
     }
 
     pub fn epoch(&self) -> u64 {
@@ -84,14 +143,53 @@ impl Scopes {
         Arc::clone(&self.state.read())
     }
 
-    /// Whether roots of clients can come to anything.
-    pub fn accepts_roots(&self) -> bool {
-        !self.state().ceilings.is_empty()
+    /// Whether a client is asked for its roots; else why not.
+    pub fn accepts_roots(&self) -> Result<(), Nothing> {
+        let state = self.state();
+        match state.from {
+            RootsFrom::Operator => Err(Nothing::NotAsked),
+            _ if state.ceilings.is_empty() => Err(Nothing::NotAccepted),
+            _ => Ok(()),
+        }
     }
 
-    /// The operator's own roots, for clients that have none.
-    pub fn fixed_roots(&self) -> CallRoots {
-        CallRoots(self.state().fixed.clone())
+    /// The roots that count where those of the client come to nothing: the operator's. Says which those are, and why.
+    pub fn in_place_of(&self, why: Nothing) -> CallRoots {
+        let state = self.state();
+        // Once, until the config is read anew: it is the same for every call.
+        if self.told.lock().insert(why) {
+            let fixed: Vec<&str> = state.fixed.iter().map(|root| &*root.shown).collect();
+            if fixed.is_empty() {
+                let why = why.as_str();
+                tracing::info!("no root is open: {why}, and neither --root nor `fixed` in [roots] opens one");
+            } else {
+                tracing::info!("the roots are those of the operator, {}: {}", fixed.join(", "), why.as_str());
+            }
+        }
+        CallRoots(state.fixed.clone())
+    }
+
+    /// The roots of a client that come to something, with the operator's if both count.
+    pub fn with_fixed(&self, mut roots: CallRoots) -> CallRoots {
+        let state = self.state();
+        if state.from == RootsFrom::Both {
+            roots.0.extend(state.fixed.iter().cloned());
+        }
+        roots
+    }
+
+    /// Whether the operator has opened it, so that no client can close it.
+    pub fn is_fixed(&self, root: &OpenRoot) -> bool {
+        self.state().fixed.iter().any(|fixed| fixed.same_place(root))
+    }
+
+    /// What counts of what a client calls its roots, with the operator's where it comes to nothing.
+    pub fn of_client(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
+        if roots.is_empty() {
+            return self.in_place_of(Nothing::Empty);
+        }
+        let opened = self.open(roots, before);
+        if opened.0.is_empty() { self.in_place_of(Nothing::NoneOpened) } else { self.with_fixed(opened) }
     }
 
     /// Opens folders that are given, not asked for.
@@ -105,7 +203,7 @@ impl Scopes {
 
     /// Opens what a client calls its roots; what cannot be opened is dropped with a warning. Roots that were open before
     /// keep their handles.
-    pub fn open(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
+    fn open(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
         let state = self.state();
         let mut opened: Vec<Arc<OpenRoot>> = Vec::new();
         for root in roots.iter().take(MAX_ROOTS) {
@@ -193,7 +291,7 @@ impl State {
     }
 
     fn new(places: Places, home_ceiling: bool) -> Self {
-        let Places { within, fixed, dirs, mut trusted } = places;
+        let Places { within, fixed, from, dirs, mut trusted } = places;
         let ceilings = match &within {
             Some(paths) => Ceilings::configured(paths),
             None if home_ceiling => Ceilings::home(),
@@ -209,6 +307,6 @@ impl State {
         let fixed = fixed.collect();
         trusted.sort();
         trusted.dedup();
-        Self { ceilings, opened: Opened::of(&dirs), fixed, trusted }
+        Self { ceilings, opened: Opened::of(&dirs), fixed, from, trusted }
     }
 }

@@ -7,6 +7,8 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::text::{clip, escaped};
+
 /// How often each kind of refusal is told.
 const GAP: Duration = Duration::from_secs(10);
 
@@ -17,10 +19,19 @@ pub struct Refusals(Mutex<HashMap<&'static str, (Instant, u64)>>);
 impl Refusals {
     /// `what` is one of few.
     pub fn say(&self, what: &'static str) {
-        match self.count(what, Instant::now()) {
-            None => {}
-            Some(0) => tracing::warn!("refused: {what}"),
-            Some(more) => tracing::warn!("refused: {what} (and {more} times more since this was told last)"),
+        self.say_of(what, String::new);
+    }
+
+    /// The same with what it was this time, such as who asked; it is made only if it is told.
+    pub fn say_of(&self, what: &'static str, detail: impl FnOnce() -> String) {
+        let Some(more) = self.count(what, Instant::now()) else { return };
+        let detail = match detail() {
+            detail if detail.is_empty() => detail,
+            detail => format!(" ({})", escaped(&clip(&detail))),
+        };
+        match more {
+            0 => tracing::warn!("refused: {what}{detail}"),
+            more => tracing::warn!("refused: {what}{detail}, and {more} times more since this was told last"),
         }
     }
 

@@ -5,7 +5,10 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{access::capability::Access, config::CommandLine};
+use crate::{
+    access::capability::Access,
+    config::{self, CommandLine},
+};
 
 /// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
 ///
@@ -64,7 +67,7 @@ pub struct ConfigFile {
 
 #[derive(Debug, Args)]
 pub struct Granted {
-    /// A folder to use as a root where the client has no roots of its own
+    /// A folder that is open as a root, beside those that the client opens
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
     /// Grant the plugins on the command line access to roots: roots=read or roots=read-write
@@ -88,7 +91,7 @@ pub struct Serve {
     #[command(flatten)]
     pub run: Run,
     /// Where to listen (default: 127.0.0.1:7300, or `listen` in [http])
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
     pub listen: Option<SocketAddr>,
     /// Serve stdin and stdout as well
     #[arg(long)]

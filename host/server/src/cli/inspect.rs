@@ -38,6 +38,9 @@ pub async fn run(plugin: &Path) -> Result<ExitCode> {
         if serving.completions {
             print("completions")?;
         }
+        for note in &serving.notes {
+            print(&format!("note: {note}"))?;
+        }
         print("imports:")?;
         for import in &serving.imports {
             print(&format!("  {import}"))?;

@@ -1,6 +1,9 @@
 //! What is known of a request besides its method and parameters: who asks, in which revision, with which abilities.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http::HeaderMap;
 use parking_lot::Mutex;
@@ -31,6 +34,9 @@ use crate::{
     tasks::Running,
 };
 
+/// How long before an answer the last progress is told.
+const PROGRESS_BEFORE_ANSWER: Duration = Duration::from_millis(20);
+
 /// One request's surroundings.
 #[derive(Clone)]
 pub struct Context {
@@ -57,8 +63,8 @@ pub struct Context {
     pub headers: Option<Arc<HeaderMap>>,
     /// What runs in the background, the task it runs as.
     pub task: Option<Arc<Running>>,
-    /// The largest progress told so far: a plugin that asked begins again, its request does not.
-    progressed: Arc<Mutex<f64>>,
+    /// The largest progress told so far, and when: a plugin that asked begins again, its request does not.
+    progressed: Arc<Mutex<(f64, Option<Instant>)>>,
 }
 
 impl Context {
@@ -89,7 +95,7 @@ impl Context {
             stop: server.stop.clone(),
             headers: None,
             task: None,
-            progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
+            progressed: Arc::new(Mutex::new((f64::NEG_INFINITY, None))),
         }
     }
 
@@ -123,7 +129,7 @@ impl Context {
             stop: server.stop.clone(),
             headers: None,
             task: None,
-            progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
+            progressed: Arc::new(Mutex::new((f64::NEG_INFINITY, None))),
         })
     }
 
@@ -145,7 +151,7 @@ impl Context {
             stop: server.stop.clone(),
             headers: None,
             task: None,
-            progressed: Arc::new(Mutex::new(f64::NEG_INFINITY)),
+            progressed: Arc::new(Mutex::new((f64::NEG_INFINITY, None))),
         }
     }
 
@@ -186,6 +192,16 @@ impl Context {
         }
     }
 
+    /// Waits until the last word on progress is read before the answer, as far as that can be known. The clients of the official
+    /// TypeScript SDK handle a notification after what comes with it in one read, and forget about progress with the answer:
+    /// in one read with it, the last of it is lost. Without progress, or some time after it, nothing is waited for.
+    pub async fn let_progress_arrive(&self) {
+        let last = self.progressed.lock().1;
+        if let Some(left) = last.and_then(|last| PROGRESS_BEFORE_ANSWER.checked_sub(last.elapsed())) {
+            tokio::time::sleep(left).await;
+        }
+    }
+
     /// What a plugin is told of this request.
     pub fn for_plugin(&self) -> wit::Context {
         let progress = self.meta.progress_token.is_some();
@@ -201,7 +217,10 @@ impl Context {
 
     /// A capability that is missing: an error by which the client knows what to declare.
     pub fn lacks(&self, what: &str, required: Value) -> RpcError {
-        RpcError::missing_capability(format!("this client did not declare what {what} needs"), required)
+        let names: Vec<&str> =
+            required.as_object().into_iter().flat_map(|all| all.keys().map(String::as_str)).collect();
+        let message = format!("this client did not declare what {what} needs: {}", names.join(", "));
+        RpcError::missing_capability(message, required)
     }
 }
 
@@ -229,10 +248,10 @@ impl Events for CallEvents {
         let Some(token) = &self.context.meta.progress_token else { return };
         {
             let mut progressed = self.context.progressed.lock();
-            if done <= *progressed {
+            if done <= progressed.0 {
                 return;
             }
-            *progressed = done;
+            *progressed = (done, Some(Instant::now()));
         }
         let progress = Progress { done, total, message: message.as_deref() };
         let revision = self.context.encoder.revision;

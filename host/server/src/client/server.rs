@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use wharf_protocol::{Revision, RpcError, encode::Encoder, model::ServerInfo};
+use wharf_protocol::{Revision, RpcError, encode::Encoder};
 
 use crate::{
     access::{approval::Approver, scope::Scopes},
@@ -22,9 +22,6 @@ use crate::{
     plugins::published::Published,
     tasks::{Memory, Tasks},
 };
-
-/// What wharf tells a model about itself: nothing, since each tool says what it is.
-pub const INSTRUCTIONS: Option<&str> = None;
 
 /// Resource updates that a slow listener may be behind before it is told of all its resources.
 const UPDATES_KEPT: usize = 256;
@@ -73,8 +70,6 @@ pub struct Server {
 impl Server {
     pub fn new(config: &Config, shared: Shared) -> anyhow::Result<Arc<Self>> {
         let Shared { ledger, published, scopes, approver, observers, stop } = shared;
-        let info =
-            ServerInfo { name: "wharf".into(), title: Some("wharf".into()), version: env!("CARGO_PKG_VERSION").into() };
         let startup = Arc::clone(&config.startup);
         let seal = match startup.protocol.state_key {
             Some(key) => Seal::with_key(key.0),
@@ -93,7 +88,7 @@ impl Server {
             tracker: TaskTracker::new(),
             encoders: Revision::ALL.map(|revision| {
                 let (tasks, lists) = (startup.protocol.tasks, startup.protocol.lists);
-                Arc::new(Encoder::new(revision, info.clone(), tasks, lists))
+                Arc::new(Encoder::new(revision, startup.face.info.clone(), tasks, lists))
             }),
             file: config.file.clone(),
             startup,
@@ -112,6 +107,11 @@ impl Server {
             Revision::V2025_11_25 => v2025_11,
             Revision::V2026_07_28 => v2026_07,
         }
+    }
+
+    /// What a model is told of all tools together.
+    pub fn instructions(&self) -> Option<&str> {
+        self.startup.face.instructions.as_deref()
     }
 
     /// Answers for a defect of ours: the client gets a number that the operator finds in the log.

@@ -22,15 +22,12 @@ use wharf_protocol::{
     params::{Initialize, RootsResult},
 };
 
-use super::{
-    in_flight::InFlight,
-    notifier,
-    notifier::Listener,
-    outbox::Outbox,
-    server::{INSTRUCTIONS, Server},
-};
+use super::{in_flight::InFlight, notifier, notifier::Listener, outbox::Outbox, server::Server};
 use crate::{
-    access::scope::CallRoots,
+    access::{
+        open::OpenRoot,
+        scope::{CallRoots, Nothing},
+    },
     base::{
         ledger::{Account, Charge, no_room},
         principal::{Owner, Principal},
@@ -151,7 +148,7 @@ impl Session {
             stream: Mutex::default(),
             listening: AtomicU64::new(0),
         };
-        let result = server.encoder(revision).initialize(INSTRUCTIONS);
+        let result = server.encoder(revision).initialize(server.instructions());
         Ok((Arc::new(session), result))
     }
 
@@ -172,7 +169,7 @@ impl Session {
         Owner::Session(Arc::clone(&self.id))
     }
 
-    /// Whether a request was made in it.
+    /// Whether a request was made in it, or somebody listened.
     pub fn is_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
@@ -183,6 +180,7 @@ impl Session {
 
     /// Takes the place of an earlier stream.
     pub fn listen(self: &Arc<Self>) -> Listening {
+        self.set_used();
         let own = self.ended.child_token();
         std::mem::replace(&mut *self.stream.lock(), own.clone()).cancel();
         self.listening.fetch_add(1, Ordering::Relaxed);
@@ -265,7 +263,7 @@ impl Session {
         }
     }
 
-    /// What the client has opened, asked for if it is not known or no longer true. None if it does not say in time.
+    /// What the client has opened, asked for if it is not known or no longer true; the operator's in its place if that is nothing.
     pub async fn roots(&self, server: &Arc<Server>, outbox: &Outbox) -> CallRoots {
         if !self.capabilities.roots {
             return CallRoots::default();
@@ -284,10 +282,10 @@ impl Session {
             let listed =
                 reply.and_then(|reply| serde_json::from_value::<RootsResult>(reply).map_err(|error| error.to_string()));
             let roots = match listed {
-                Ok(listed) => server.scopes.open(&listed.roots, &before),
+                Ok(listed) => server.scopes.of_client(&listed.roots, &before),
                 Err(problem) => {
-                    tracing::warn!("the client's roots are not known, so there are none: {}", escaped(&problem));
-                    CallRoots::default()
+                    tracing::warn!("the client's roots are not known: {}", escaped(&problem));
+                    server.scopes.in_place_of(Nothing::Failed)
                 }
             };
             *known = Some((now, roots));
@@ -299,7 +297,8 @@ impl Session {
         let mut stale = self.roots.stale.subscribe();
         loop {
             let now = self.roots(server, outbox).await;
-            if held.0.iter().any(|root| now.0.iter().all(|other| !root.same_place(other))) {
+            let closed = |root: &OpenRoot| now.0.iter().all(|other| !root.same_place(other));
+            if held.0.iter().any(|root| closed(root) && !server.scopes.is_fixed(root)) {
                 return;
             }
             // The session holds the other end, so this never fails.

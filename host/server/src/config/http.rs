@@ -59,14 +59,21 @@ impl std::fmt::Debug for Token {
     }
 }
 
+/// An address and a port. `localhost` is the address of this machine that every program finds.
+pub fn parse_listen(text: &str) -> Result<SocketAddr> {
+    let address = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}").parse(),
+        None => text.parse(),
+    };
+    address.with_context(|| format!("`{text}` is not an address and port such as {}", defaults::LISTEN))
+}
+
 pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
     let listen = match command_line.listen {
         Some(listen) => listen,
         None => {
             let text = raw.listen.as_deref().unwrap_or(defaults::LISTEN);
-            text.parse().with_context(|| {
-                format!("`listen`: `{text}` is not an address and port such as {}", defaults::LISTEN)
-            })?
+            parse_listen(text).context("`listen`")?
         }
     };
     let token = match raw.token_env {

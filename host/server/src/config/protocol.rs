@@ -7,6 +7,8 @@ use super::{bounds::parse_hex32, raw};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Protocol {
+    /// The revisions without a handshake.
+    pub modern: bool,
     /// The revisions with a handshake.
     pub legacy: bool,
     /// The transport of 2024-11-05, beside the endpoint of today.
@@ -34,7 +36,9 @@ const MAX_TTL_MS: u64 = 24 * 3600 * 1000;
 
 pub fn resolve(raw: &raw::Protocol) -> Result<Protocol> {
     let legacy = raw.legacy.unwrap_or(true);
+    let modern = raw.modern.unwrap_or(true);
     let sse = raw.sse.unwrap_or(false);
+    ensure!(legacy || modern, "`legacy` and `modern` are both off, so no revision is left");
     ensure!(legacy || !sse, "`sse` needs `legacy`: that transport carries only revisions with a handshake");
     let mut tasks = raw.extensions.is_none();
     for extension in raw.extensions.iter().flatten() {
@@ -58,5 +62,5 @@ pub fn resolve(raw: &raw::Protocol) -> Result<Protocol> {
         Some("public") => true,
         Some(other) => bail!("`list_scope`: `{other}` is neither \"private\" nor \"public\""),
     };
-    Ok(Protocol { legacy, sse, tasks, state_key, lists: CacheHint { ttl_ms, public } })
+    Ok(Protocol { modern, legacy, sse, tasks, state_key, lists: CacheHint { ttl_ms, public } })
 }

@@ -13,11 +13,32 @@ use crate::access::grants;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub plugin_dir: Option<String>,
+    pub server: Server,
     pub http: Http,
     pub protocol: Protocol,
     pub roots: Roots,
     pub limits: Limits,
     pub plugins: InFileOrder<Plugin>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    pub name: Option<String>,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub instructions: Option<String>,
+    pub website: Option<String>,
+    pub icons: Vec<Icon>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Icon {
+    pub src: String,
+    pub mime_type: Option<String>,
+    #[serde(default)]
+    pub sizes: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -37,6 +58,7 @@ pub struct Http {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Protocol {
+    pub modern: Option<bool>,
     pub legacy: Option<bool>,
     pub sse: Option<bool>,
     pub extensions: Option<Vec<String>>,
@@ -49,6 +71,8 @@ pub struct Protocol {
 #[serde(deny_unknown_fields, default)]
 pub struct Roots {
     pub within: Option<Vec<String>>,
+    pub fixed: Vec<String>,
+    pub from: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -12,6 +12,7 @@ use super::{
     bounds::{duration_ms, kib, mib, within_bounds},
     command_line::CommandLine,
     defaults,
+    face::{self, Face},
     http::{self, Http},
     plugin::{self, DefaultLimits, Origin, PluginConfig},
     protocol::{self, Protocol},
@@ -19,7 +20,10 @@ use super::{
     settings::Settings,
     source::Source,
 };
-use crate::access::{grants::Grants, scope::Places};
+use crate::access::{
+    grants::Grants,
+    scope::{Places, RootsFrom},
+};
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -40,6 +44,7 @@ pub struct Config {
 /// when the file is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Startup {
+    pub face: Face,
     pub http: Http,
     pub protocol: Protocol,
     pub total_concurrency: usize,
@@ -58,6 +63,7 @@ impl Startup {
     pub fn differs(&self, other: &Self) -> Vec<&'static str> {
         // All of it, so that whoever adds one names it.
         let Self {
+            face,
             http,
             protocol,
             total_concurrency,
@@ -69,6 +75,7 @@ impl Startup {
             total_tasks,
         } = other;
         let keys = [
+            ("[server]", self.face != *face),
             ("[http]", self.http != *http),
             ("[protocol]", self.protocol != *protocol),
             ("total_concurrency", self.total_concurrency != *total_concurrency),
@@ -83,11 +90,35 @@ impl Startup {
     }
 }
 
-/// Where client roots may lie, as the operator wrote it; and directories for clients that have no roots.
+/// Which folders are roots, as the operator wrote it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Roots {
+    /// Where those of clients may lie.
     pub within: Option<Vec<PathBuf>>,
+    /// The operator's own.
     pub fixed: Vec<PathBuf>,
+    pub from: RootsFrom,
+}
+
+impl Roots {
+    fn resolve(
+        raw: &raw::Roots,
+        command_line: &CommandLine,
+        absolute: &dyn Fn(&str) -> Result<PathBuf>,
+    ) -> Result<Self> {
+        let all = |paths: &[String]| paths.iter().map(|path| absolute(path)).collect::<Result<Vec<_>>>();
+        let mut fixed = all(&raw.fixed)?;
+        for root in &command_line.roots {
+            fixed.push(std::path::absolute(root)?);
+        }
+        let from = match raw.from.as_deref() {
+            // Who names a folder when starting wharf wants it open.
+            None if !command_line.roots.is_empty() => RootsFrom::Both,
+            None => RootsFrom::default(),
+            Some(from) => RootsFrom::parse(from)?,
+        };
+        Ok(Self { within: raw.within.as_deref().map(all).transpose()?, fixed, from })
+    }
 }
 
 /// A path as the file writes it: relative to the file, or with `~` for the home directory.
@@ -129,9 +160,8 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         defaults::Sized::for_this_machine().total_concurrency,
         4096,
     )?;
-    let within =
-        raw.roots.within.as_ref().map(|paths| paths.iter().map(|path| absolute(path)).collect()).transpose()?;
     let startup = Startup {
+        face: face::resolve(raw.server).context("[server]")?,
         http: http::resolve(raw.http, command_line).context("[http]")?,
         protocol,
         total_concurrency,
@@ -159,10 +189,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         file: file.map(Path::to_path_buf),
         startup: Arc::new(startup),
         plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
-        roots: Roots {
-            within,
-            fixed: command_line.roots.iter().map(std::path::absolute).collect::<std::io::Result<_>>()?,
-        },
+        roots: Roots::resolve(&raw.roots, command_line, &absolute).context("[roots]")?,
         page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
         limits,
         plugins,
@@ -183,6 +210,7 @@ impl Config {
         Places {
             within: self.roots.within.clone(),
             fixed: self.roots.fixed.clone(),
+            from: self.roots.from,
             dirs: self.plugins.iter().flat_map(|plugin| &plugin.grants.dirs.0).cloned().collect(),
             trusted: now.chain(later).collect(),
         }

@@ -8,11 +8,7 @@ use wharf_protocol::{
 };
 
 use super::{call, listen, response::Answer, tasks};
-use crate::{
-    bridge::check_uri,
-    client::{context::Context, server::INSTRUCTIONS},
-    plugins::catalog::List,
-};
+use crate::{bridge::check_uri, client::context::Context, plugins::catalog::List};
 
 /// Answers one request with the JSON of its result. The method is the client's word for it, which may be none.
 pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
@@ -37,7 +33,7 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
         Method::UpdateTask => tasks::update(ctx, params::read(params)?).await,
         Method::TaskResult => tasks::result(ctx, &params::read(params)?).await,
         Method::ListTasks => tasks::list(ctx, &params::read(params)?).await,
-        Method::Discover => Ok(ctx.encoder.discover(INSTRUCTIONS)),
+        Method::Discover => Ok(ctx.encoder.discover(ctx.server.instructions())),
         Method::Listen => listen::listen(ctx, params::read(params)?).await,
         // It comes before there is any context, and is the transport's.
         Method::Initialize => Err(RpcError::method_not_found(method)),

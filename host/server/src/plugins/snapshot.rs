@@ -1,12 +1,18 @@
 //! How everything fares at one moment, in words and numbers: what `check` and `inspect` print, and what an embedding program
 //! can show.
 
+use std::collections::BTreeMap;
+
 use super::{
     catalog::Served,
     published::Published,
     status::{Status, Subject},
 };
-use crate::access::{grants, scope::Scopes};
+use crate::{
+    access::{grants, scope::Scopes},
+    bridge::Offer,
+    schema::readable,
+};
 
 /// A plugin, or what should be one.
 #[derive(Debug, Clone)]
@@ -39,7 +45,7 @@ pub struct Serving {
     pub imports: Vec<String>,
     /// Whether calls of the same client may follow each other in one instance.
     pub reused: bool,
-    /// What the operator should know of its directories.
+    /// What the operator should know: of its directories, and of schemas that some clients cannot read.
     pub notes: Vec<String>,
 }
 
@@ -103,7 +109,22 @@ impl Serving {
             not_granted: config.grants.unused(code.imports()),
             imports: code.imports().to_vec(),
             reused: config.reuse,
-            notes: scopes.problems(&config.grants),
+            notes: scopes.problems(&config.grants).into_iter().chain(unreadable(offer)).collect(),
         }
     }
+}
+
+/// Tools whose schemas are right and yet keep some clients from connecting: one note for each kind of trouble.
+fn unreadable(offer: &Offer) -> impl Iterator<Item = String> {
+    let mut tools: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for tool in &offer.tools {
+        // It was read when it was compiled.
+        let schema = serde_json::from_str(tool.input.text.get()).unwrap_or_default();
+        for trouble in readable::troubles(&schema) {
+            tools.entry(trouble).or_default().push(&tool.own_name);
+        }
+    }
+    tools
+        .into_iter()
+        .map(|(trouble, tools)| format!("some clients cannot read the arguments of {}: {trouble}", tools.join(", ")))
 }

@@ -20,6 +20,8 @@ use crate::base::text::clip;
 pub mod budget;
 mod cost;
 mod judged;
+mod nulls;
+pub mod readable;
 
 /// The largest schema, in bytes of JSON.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -149,7 +151,7 @@ impl Schema {
         compiled.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
     }
 
-    /// Checks a value of so many bytes. What takes long, or goes deep, is done on a thread for that, within `limit`, one at a
+    /// Checks a value of so many bytes. Nulls in the place of what may be left out are taken out, if that makes it fit. What takes long, or goes deep, is done on a thread for that, within `limit`, one at a
     /// time for each `turn`: a plugin that supplies both a costly schema and a large value takes nobody's time but its own.
     pub async fn check_within(
         &self,
@@ -157,17 +159,20 @@ impl Schema {
         bytes: usize,
         limit: Duration,
         turn: &Arc<Semaphore>,
-    ) -> Result<Value, String> {
-        if bytes.saturating_mul(self.parts) <= CHECKED_AT_ONCE
-            && let Ok(checked) = budget::here(self.lengths, || check(&self.validator, &value))
-        {
-            return checked.map(|()| value);
+    ) -> Result<Fits, String> {
+        if bytes.saturating_mul(self.parts) <= CHECKED_AT_ONCE {
+            match budget::here(self.lengths, || check(&self.validator, &value)) {
+                Ok(Ok(())) => return Ok(Fits { value, without_nulls: false }),
+                Ok(Err(problem)) if !has_null(&value) => return Err(problem),
+                // What is not small after all, or has nulls that may have to go.
+                _ => {}
+            }
         }
-        let validator = Arc::clone(&self.validator);
+        let (validator, text) = (Arc::clone(&self.validator), self.text.clone());
         let work = async {
             let permit = Arc::clone(turn).acquire_owned().await;
             budget::run(limit, self.lengths, move || {
-                let checked = check(&validator, &value).map(|()| value);
+                let checked = check_without_nulls(&validator, &text, value);
                 // Not before the thread is free again.
                 drop(permit);
                 checked
@@ -186,6 +191,37 @@ impl Schema {
     pub fn check(&self, value: &Value) -> Result<(), String> {
         let checked = budget::here(self.lengths, || check(&self.validator, value));
         checked.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
+    }
+}
+
+/// A value that fits a schema.
+#[derive(Debug)]
+pub struct Fits {
+    pub value: Value,
+    /// Nulls in the place of what may be left out were taken out of it.
+    pub without_nulls: bool,
+}
+
+/// Checks a value as it is, and then without the nulls that stand for what was left out.
+fn check_without_nulls(validator: &Validator<Judged>, text: &RawValue, mut value: Value) -> Result<Fits, String> {
+    let problem = match check(validator, &value) {
+        Ok(()) => return Ok(Fits { value, without_nulls: false }),
+        Err(problem) => problem,
+    };
+    let Ok(schema) = serde_json::from_str(text.get()) else { return Err(problem) };
+    if nulls::take_out(&schema, &mut value) && check(validator, &value).is_ok() {
+        return Ok(Fits { value, without_nulls: true });
+    }
+    Err(problem)
+}
+
+/// Whether there is a null in it anywhere.
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(members) => members.values().any(has_null),
+        _ => false,
     }
 }
 

@@ -79,8 +79,8 @@ pub fn admit(
     let Door { server, principal, .. } = *door;
     let meta = RequestMeta::read(request.params.as_ref())?;
     if meta.claims_modern() {
-        if !door.modern {
-            return Err(RpcError::invalid_request("this transport serves only sessions: send `initialize`").into());
+        if !door.modern || !server.startup.protocol.modern {
+            return Err(RpcError::invalid_request("only sessions are served here: send `initialize`").into());
         }
         return modern(door, request, meta, charge, outbox(None));
     }

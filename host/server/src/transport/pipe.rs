@@ -162,7 +162,7 @@ impl Pipe {
             self.tracker.spawn(async move {
                 let catalog = pipe.server.published.catalog().await;
                 let needed = catalog.served().iter().any(|served| served.config.grants.roots.is_given());
-                if needed && pipe.server.scopes.accepts_roots() {
+                if needed && pipe.server.scopes.accepts_roots().is_ok() {
                     tokio::select! {
                         _ = session.roots(&pipe.server, &pipe.outbox) => {}
                         () = pipe.stop.cancelled() => {}
@@ -218,6 +218,7 @@ impl Pipe {
                 // Nobody is left to hear it.
                 () = pipe.outbox.closed() => return,
             };
+            ctx.let_progress_arrive().await;
             let listened = answer.is_ok() && request.known() == Some(Method::Listen);
             let text = Text::of(&ctx, answer).into_string();
             // Its id may be used again by whoever reads the answer.

@@ -7,7 +7,7 @@ use tokio::{
     sync::mpsc,
     task::JoinSet,
 };
-use wharf_protocol::{Malformed, RpcError};
+use wharf_protocol::{Id, Malformed, RpcError, long::IdSearch};
 
 use super::pipe::{Client, Pipe};
 use crate::{
@@ -63,10 +63,12 @@ where
                 // Here nothing is counted, so nothing is refused.
                 taken.unwrap_or_default();
             }
-            Ok(Line::NoRoom(full)) => pipe.refuse(Malformed { id: None, error: no_room(&full) }).await,
-            Ok(Line::TooLong) => {
-                let error = RpcError::invalid_request(format!("the line is longer than {limit} bytes"));
-                pipe.refuse(Malformed { id: None, error }).await;
+            Ok(Line::Refused(why, id)) => {
+                let error = match why {
+                    Why::NoRoom(full) => no_room(&full),
+                    Why::TooLong => RpcError::invalid_request(format!("the message is longer than {limit} bytes")),
+                };
+                pipe.refuse(Malformed { id, error }).await;
             }
             Ok(Line::End) => break,
             Err(error) => {
@@ -90,9 +92,14 @@ where
 
 enum Line {
     Whole,
+    /// Nothing of it was kept but whose it is.
+    Refused(Why, Option<Id>),
+    End,
+}
+
+enum Why {
     TooLong,
     NoRoom(Full),
-    End,
 }
 
 /// Reads up to a line's end; of a line that is refused, nothing is kept.
@@ -102,41 +109,59 @@ async fn read_line<R: AsyncBufRead + Unpin>(
     limit: usize,
     incoming: &mut Incoming<'_>,
 ) -> std::io::Result<Line> {
-    let mut refused = None;
+    let mut refused: Option<(Why, IdSearch)> = None;
     loop {
         let available = input.fill_buf().await?;
-        if available.is_empty() {
-            // A last line without an end is a message too.
-            let whole = if line.is_empty() { Line::End } else { paid(line, incoming) };
-            return Ok(refused.unwrap_or(whole));
-        }
+        let at_end = available.is_empty();
         let end = available.iter().position(|byte| *byte == b'\n');
-        let taken = end.unwrap_or(available.len());
-        if refused.is_none() {
-            // A line that is there as a whole is paid for once, when it is known what will be made of it.
-            let whole = end.is_some() && line.is_empty();
-            refused = if line.len() + taken > limit {
-                Some(Line::TooLong)
-            } else if whole {
-                None
-            } else {
-                incoming.cover(line.len() + taken).err().map(Line::NoRoom)
-            };
-            match refused {
-                Some(_) => *line = Vec::new(),
-                None => line.extend_from_slice(available.get(..taken).unwrap_or_default()),
+        let piece = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
+        match &mut refused {
+            Some((_, search)) => search.feed(piece),
+            None => {
+                // A line that is there as a whole is paid for once, when it is known what will be made of it.
+                let whole = end.is_some() && line.is_empty();
+                let why = if line.len() + piece.len() > limit {
+                    Some(Why::TooLong)
+                } else if whole {
+                    None
+                } else {
+                    incoming.cover(line.len() + piece.len()).err().map(Why::NoRoom)
+                };
+                match why {
+                    None => line.extend_from_slice(piece),
+                    Some(why) => {
+                        let mut search = IdSearch::default();
+                        search.feed(line);
+                        search.feed(piece);
+                        *line = Vec::new();
+                        refused = Some((why, search));
+                    }
+                }
             }
         }
-        input.consume(taken + usize::from(end.is_some()));
-        if end.is_some() {
-            return Ok(refused.unwrap_or_else(|| paid(line, incoming)));
+        let taken = piece.len() + usize::from(end.is_some());
+        input.consume(taken);
+        if end.is_some() || at_end {
+            return Ok(match refused {
+                Some((why, search)) => Line::Refused(why, search.id()),
+                // A last line without an end is a message too.
+                None if at_end && line.is_empty() => Line::End,
+                None => paid(line, incoming),
+            });
         }
     }
 }
 
 /// A line that is there, if there is room for what will be made of it.
 fn paid(line: &[u8], incoming: &mut Incoming<'_>) -> Line {
-    incoming.cover(message_bytes(line)).map_or_else(Line::NoRoom, |()| Line::Whole)
+    match incoming.cover(message_bytes(line)) {
+        Ok(()) => Line::Whole,
+        Err(full) => {
+            let mut search = IdSearch::default();
+            search.feed(line);
+            Line::Refused(Why::NoRoom(full), search.id())
+        }
+    }
 }
 
 /// Writes what is queued, as much at once as there is.

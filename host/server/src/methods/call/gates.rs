@@ -8,7 +8,10 @@ use super::{
     request::Request,
 };
 use crate::{
-    access::{approval::Ask, scope::CallRoots},
+    access::{
+        approval::Ask,
+        scope::{CallRoots, Nothing},
+    },
     base::request_state::Carried,
     bridge,
     client::{context::Context, session::PERSON},
@@ -66,10 +69,10 @@ async fn roots(
         return Ok(given.clone());
     }
     if !ctx.capabilities.roots {
-        return Ok(scopes.fixed_roots());
+        return Ok(scopes.in_place_of(Nothing::NotDeclared));
     }
-    if !scopes.accepts_roots() {
-        return Ok(CallRoots::default());
+    if let Err(why) = scopes.accepts_roots() {
+        return Ok(scopes.in_place_of(why));
     }
     if let Some(session) = &ctx.session {
         return Ok(session.roots(&ctx.server, &ctx.outbox).await);
@@ -88,5 +91,5 @@ async fn roots(
     };
     let roots: Vec<_> = known.iter().map(|uri| wharf_protocol::params::Root { uri: uri.clone(), name: None }).collect();
     carried.roots = Some(known);
-    Ok(scopes.open(&roots, &CallRoots::default()))
+    Ok(scopes.of_client(&roots, &CallRoots::default()))
 }

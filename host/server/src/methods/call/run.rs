@@ -40,7 +40,12 @@ pub async fn run_once<O: Operation>(
     let lost = async {
         match &ctx.session {
             // The operator's own, which a client without roots has, are not the client's to close.
-            Some(session) if served.config.grants.roots.is_given() && ctx.capabilities.roots && ctx.roots.is_none() => {
+            Some(session)
+                if served.config.grants.roots.is_given()
+                    && ctx.capabilities.roots
+                    && ctx.roots.is_none()
+                    && ctx.server.scopes.accepts_roots().is_ok() =>
+            {
                 session.lost(&ctx.server, &ctx.outbox, roots).await
             }
             _ => std::future::pending().await,

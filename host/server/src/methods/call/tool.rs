@@ -26,6 +26,7 @@ use crate::{
     bridge::{self, OfferedTool},
     client::context::Context,
     plugins::catalog::Served,
+    schema::Fits,
 };
 
 /// How a call is run.
@@ -72,19 +73,26 @@ pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcErro
     let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
     let request = Request { method: Method::CallTool, name: &name, arguments: &arguments, bytes, served };
     let carried = request.open(ctx, &retry)?;
-    let arguments = match tool.input.check_within(arguments, bytes, limit, &served.checks).await {
-        Ok(arguments) => arguments,
-        Err(problem) => {
-            return Ok(Answered::error(format!("The arguments do not fit the tool's schema: {problem}")));
-        }
+    let Fits { value: arguments, without_nulls } =
+        match tool.input.check_within(arguments, bytes, limit, &served.checks).await {
+            Ok(fits) => fits,
+            Err(problem) => {
+                return Ok(Answered::error(format!("The arguments do not fit the tool's schema: {problem}")));
+            }
+        };
+    // The plugin gets what was checked: as the client wrote it, unless nulls were taken out. The request is bound to what the
+    // client wrote.
+    let (text, arguments) = if without_nulls {
+        (arguments.to_string(), bridge::arguments(written)?)
+    } else {
+        (written.map_or("{}", RawValue::get).to_owned(), arguments)
     };
+    let text = Arc::new(text);
     let request = Request { method: Method::CallTool, name: &name, arguments: &arguments, bytes, served };
     let prepared = match request.prepare(ctx, retry, carried).await {
         Ok(prepared) => prepared,
         Err(failed) => return Answered::failed(failed),
     };
-    // The plugin gets them as the client wrote them, which is what was checked: no name stands twice.
-    let text = Arc::new(written.map_or("{}", RawValue::get).to_owned());
     let call = Call { served: Arc::clone(served), tool: Arc::clone(tool), name, arguments, text, prepared };
     match mode {
         Mode::AtOnce => call.run(ctx).await,
@@ -215,7 +223,7 @@ async fn conforming(
         let structured = result.structured.take().ok_or("its result lacks the structured content it promises")?;
         let checked = schema.check_within(structured, bytes, served.config.limits.timeout, &served.checks).await;
         result.structured =
-            Some(checked.map_err(|problem| format!("its result does not fit its own output schema: {problem}"))?);
+            Some(checked.map_err(|problem| format!("its result does not fit its own output schema: {problem}"))?.value);
     }
     Ok(result)
 }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
+use wharf_protocol::{RpcError, long::IdSearch};
 
 use super::{connections::Busy, headers::text, refused::Refused};
 use crate::base::ledger::{Charge, Full, Incoming, message_bytes};
@@ -73,6 +74,9 @@ impl HttpBody for Pieces {
 /// The most that is set aside for a body before it has come.
 const MOST_CLAIMED: usize = 2 << 20;
 
+/// How much of a body that is refused is read all the same: a client that is cut off while it sends does not read why.
+const DRAINED: usize = 64 << 20;
+
 enum BodyError {
     TooLarge,
     Broken,
@@ -82,44 +86,96 @@ enum BodyError {
 /// The body of a POST, which must be JSON of at most so many bytes, and what is paid for it.
 pub async fn read_message(
     headers: &HeaderMap,
-    body: Body,
+    mut body: Body,
     limit: usize,
     incoming: Incoming<'_>,
 ) -> Result<(Vec<u8>, Charge), Refused> {
+    let mut search = IdSearch::default();
     let content_type = text(headers, "content-type").unwrap_or_default();
-    if !content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
-        return Err(Refused::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
-    }
-    let body = tokio::time::timeout(BODY, read_body(body, limit, incoming));
-    body.await.unwrap_or(Err(BodyError::Broken)).map_err(|error| match error {
-        BodyError::TooLarge => {
-            Refused::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is larger than {limit} bytes"))
+    let is_json = content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
+    let read = async {
+        let refused = if is_json {
+            match read_body(&mut body, limit, incoming, &mut search).await {
+                Ok(read) => return Ok(read),
+                Err(error) => Some(error),
+            }
+        } else {
+            None
+        };
+        drain(&mut body, &mut search).await;
+        Err(refused)
+    };
+    let refused = match tokio::time::timeout(BODY, read).await {
+        Ok(Ok(read)) => return Ok(read),
+        Ok(Err(refused)) => refused,
+        Err(_) => Some(BodyError::Broken),
+    };
+    let id = search.id();
+    Err(match refused {
+        None => Refused::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"),
+        Some(BodyError::TooLarge) => {
+            let error = RpcError::invalid_request(format!("the message is longer than {limit} bytes"));
+            Refused::of_id(StatusCode::PAYLOAD_TOO_LARGE, id.as_ref(), &error)
         }
-        BodyError::Broken => Refused::plain(StatusCode::BAD_REQUEST, "the body did not arrive whole"),
-        BodyError::Full(full) => Refused::full(&full, None),
+        Some(BodyError::Broken) => Refused::plain(StatusCode::BAD_REQUEST, "the body did not arrive whole"),
+        Some(BodyError::Full(full)) => Refused::full(&full, id.as_ref()),
     })
 }
 
-async fn read_body(mut body: Body, limit: usize, mut incoming: Incoming<'_>) -> Result<(Vec<u8>, Charge), BodyError> {
+async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, BodyError> {
+    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+        if let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads the rest of a body and keeps nothing of it.
+async fn drain(body: &mut Body, search: &mut IdSearch) {
+    let mut left = DRAINED;
+    while let Ok(Some(data)) = next_piece(body).await {
+        search.feed(&data);
+        left = left.saturating_sub(data.len());
+        if left == 0 {
+            return;
+        }
+    }
+}
+
+async fn read_body(
+    body: &mut Body,
+    limit: usize,
+    mut incoming: Incoming<'_>,
+    search: &mut IdSearch,
+) -> Result<(Vec<u8>, Charge), BodyError> {
     if body.size_hint().lower() > limit as u64 {
         return Err(BodyError::TooLarge);
     }
     // A length that is only claimed takes no memory that counts: its pages are touched when they are filled.
     let claimed = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut bytes = Vec::with_capacity(claimed.min(MOST_CLAIMED));
-    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        if let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() {
-            if bytes.len() + data.len() > limit {
-                return Err(BodyError::TooLarge);
-            }
-            // The last piece is paid for below, with what will be made of all of it.
-            if bytes.len() + data.len() < claimed || claimed == 0 {
-                incoming.cover(bytes.len() + data.len()).map_err(BodyError::Full)?;
-            }
-            bytes.extend_from_slice(&data);
+    while let Some(data) = next_piece(body).await? {
+        let read = bytes.len() + data.len();
+        // The last piece is paid for below, with what will be made of all of it.
+        let refused = if read > limit {
+            Some(BodyError::TooLarge)
+        } else if read < claimed || claimed == 0 {
+            incoming.cover(read).err().map(BodyError::Full)
+        } else {
+            None
+        };
+        if let Some(refused) = refused {
+            search.feed(&bytes);
+            search.feed(&data);
+            return Err(refused);
         }
+        bytes.extend_from_slice(&data);
     }
     // And what will be made of it.
-    incoming.cover(message_bytes(&bytes)).map_err(BodyError::Full)?;
+    if let Err(full) = incoming.cover(message_bytes(&bytes)) {
+        search.feed(&bytes);
+        return Err(BodyError::Full(full));
+    }
     Ok((bytes, incoming.into_charge()))
 }

@@ -71,6 +71,10 @@ impl Peer {
         }
     }
 
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
     pub fn account(&self) -> &Account {
         &self.client.account
     }

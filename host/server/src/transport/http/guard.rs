@@ -1,7 +1,9 @@
 //! Who may talk to the HTTP server at all. Loopback is not private: any web page can make its visitor's browser send
 //! requests there. So the host that was asked for must be ours, and a browser must come from an origin that is listed.
 
-use http::{HeaderMap, header};
+use std::net::IpAddr;
+
+use http::{HeaderMap, HeaderValue, header};
 
 use crate::{base::principal::Principal, config::Http};
 
@@ -12,8 +14,10 @@ pub enum Refusal {
     Host,
     /// 403: the page is not one of those listed.
     Origin,
-    /// 401: no token, or not the right one.
-    Token,
+    /// 401: no token.
+    NoToken,
+    /// 401: not the right one.
+    WrongToken,
 }
 
 impl Refusal {
@@ -21,7 +25,34 @@ impl Refusal {
         match self {
             Self::Host => "this host is not served here; add it to `allowed_hosts` in [http]",
             Self::Origin => "this origin is not allowed; add it to `allowed_origins` in [http]",
-            Self::Token => "a bearer token is needed",
+            Self::NoToken => "a bearer token is needed",
+            Self::WrongToken => "the bearer token is not the right one",
+        }
+    }
+
+    /// What it was that was refused, for the operator. Of tokens, nothing.
+    pub fn detail(self, headers: &HeaderMap, peer: IpAddr) -> String {
+        let shown = |name| {
+            let values = headers.get_all(&name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+            format!("{name}: {}", values.collect::<Vec<_>>().join(" and "))
+        };
+        let what = match self {
+            Self::Host => shown(header::HOST),
+            Self::Origin if headers.contains_key(header::ORIGIN) => shown(header::ORIGIN),
+            Self::Origin => shown(header::HeaderName::from_static("sec-fetch-site")),
+            Self::NoToken | Self::WrongToken => return format!("from {peer}"),
+        };
+        format!("{what}, from {peer}")
+    }
+
+    /// How a client is told to ask for a right, if it could.
+    pub fn challenge(self) -> Option<HeaderValue> {
+        match self {
+            Self::Host | Self::Origin => None,
+            Self::NoToken => Some(HeaderValue::from_static("Bearer realm=\"wharf\"")),
+            Self::WrongToken => Some(HeaderValue::from_static(
+                "Bearer realm=\"wharf\", error=\"invalid_token\", error_description=\"the bearer token is not the right one\"",
+            )),
         }
     }
 }
@@ -36,8 +67,11 @@ pub fn check(config: &Http, headers: &HeaderMap) -> Result<Principal, Refusal> {
     }
     match &config.token {
         None => Ok(Principal::Anonymous),
-        Some(token) if bearer(headers).is_some_and(|given| token.matches(given)) => Ok(token.principal().clone()),
-        Some(_) => Err(Refusal::Token),
+        Some(token) => match bearer(headers) {
+            Some(given) if token.matches(given) => Ok(token.principal().clone()),
+            Some(_) => Err(Refusal::WrongToken),
+            None => Err(Refusal::NoToken),
+        },
     }
 }
 

@@ -1,8 +1,10 @@
 //! Requests that are not run: the status that says why, and the error in the body.
 
+use std::net::IpAddr;
+
 use axum::response::{IntoResponse, Response as HttpResponse};
-use http::{HeaderValue, StatusCode, header};
-use wharf_protocol::{Request, Revision, RpcError, message::error_text};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use wharf_protocol::{Id, Request, Revision, RpcError, message::error_text};
 
 use super::guard;
 use crate::{
@@ -23,18 +25,23 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 impl Refused {
     pub fn new(status: StatusCode, request: Option<&Request>, error: &RpcError) -> Self {
+        Self::of_id(status, request.map(|request| &request.id), error)
+    }
+
+    /// The same of a request of which no more than the id is known.
+    pub fn of_id(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Self {
         // No modern revision has other codes for these errors than the newest legacy one.
-        Self { status, body: error_text(request.map(|request| &request.id), error, Revision::V2026_07_28) }
+        Self { status, body: error_text(id, error, Revision::V2026_07_28) }
     }
 
     /// There is no room for what it takes: never, for this client now, or for anybody now.
-    pub fn full(full: &Full, request: Option<&Request>) -> Self {
+    pub fn full(full: &Full, id: Option<&Id>) -> Self {
         let status = match full {
             Full::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Full::Share { .. } => StatusCode::TOO_MANY_REQUESTS,
             Full::Whole { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };
-        Self::new(status, request, &no_room(full))
+        Self::of_id(status, id, &no_room(full))
     }
 
     pub fn plain(status: StatusCode, message: &str) -> Self {
@@ -51,14 +58,15 @@ impl Refused {
 }
 
 /// Turns somebody away who may not talk to the server at all, and tells the operator.
-pub fn turn_away(server: &Server, refusal: guard::Refusal) -> HttpResponse {
-    server.refusals.say(refusal.message());
-    let status = if refusal == guard::Refusal::Token { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
+pub fn turn_away(server: &Server, refusal: guard::Refusal, headers: &HeaderMap, peer: IpAddr) -> HttpResponse {
+    server.refusals.say_of(refusal.message(), || refusal.detail(headers, peer));
+    let challenge = refusal.challenge();
+    let status = if challenge.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
     let mut response = Refused::plain(status, refusal.message()).into_response();
     // Who may not be here begins anew, at the end of the queue.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    if refusal == guard::Refusal::Token {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     response
 }

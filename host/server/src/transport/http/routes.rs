@@ -24,8 +24,15 @@ use crate::client::server::Server;
 pub fn routes(server: &Arc<Server>, path: &str) -> Router {
     let config = &server.startup;
     let shared = Arc::new(Endpoint::new(server));
-    let mut app =
-        Router::new().route(path, any(endpoint)).route("/healthz", get(health)).with_state(Arc::clone(&shared));
+    // Many servers take their path with a slash behind it as well, so clients are told such.
+    let path = path.trim_end_matches('/');
+    let mut app = Router::new()
+        .route(if path.is_empty() { "/" } else { path }, any(endpoint))
+        .route("/healthz", get(health))
+        .with_state(Arc::clone(&shared));
+    if !path.is_empty() {
+        app = app.merge(Router::new().route(&format!("{path}/"), any(endpoint)).with_state(Arc::clone(&shared)));
+    }
     if config.protocol.sse {
         app = app.merge(sse_legacy::routes(shared));
     }
@@ -49,17 +56,23 @@ async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> Ht
     match guard::check(&shared.server.startup.http, request.headers()) {
         Err(guard::Refusal::Host | guard::Refusal::Origin) => StatusCode::FORBIDDEN.into_response(),
         // Whether it is alive is no secret.
-        Ok(_) | Err(guard::Refusal::Token) if *shared.server.published.ready.borrow() => "ok\n".into_response(),
-        Ok(_) | Err(guard::Refusal::Token) => (StatusCode::SERVICE_UNAVAILABLE, "loading\n").into_response(),
+        Ok(_) | Err(guard::Refusal::NoToken | guard::Refusal::WrongToken)
+            if *shared.server.published.ready.borrow() =>
+        {
+            "ok\n".into_response()
+        }
+        Ok(_) | Err(guard::Refusal::NoToken | guard::Refusal::WrongToken) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "loading\n").into_response()
+        }
     }
 }
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
+    let peer = peer(&request, &shared.server);
     let principal = match guard::check(&shared.server.startup.http, request.headers()) {
         Ok(principal) => principal,
-        Err(refusal) => return turn_away(&shared.server, refusal),
+        Err(refusal) => return turn_away(&shared.server, refusal, request.headers(), peer.address()),
     };
-    let peer = peer(&request, &shared.server);
     let method = request.method().clone();
     let answer = match method {
         Method::POST => shared.post(request, &peer, &principal).await,

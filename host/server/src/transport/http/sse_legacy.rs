@@ -50,9 +50,10 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
+    let peer = peer(&request, server);
     let principal = match guard::check(&server.startup.http, request.headers()) {
         Ok(principal) => principal,
-        Err(refusal) => return turn_away(server, refusal),
+        Err(refusal) => return turn_away(server, refusal, request.headers(), peer.address()),
     };
     if !accepts(request.headers(), "text/event-stream") {
         return Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream").into_response();
@@ -62,13 +63,12 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         Err(refused) => return refused.into_response(),
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
-    let peer = peer(&request, server);
     let (outbox, messages) = Outbox::new(QUEUED_BYTES, peer.account().clone());
     let pipe = Pipe::new(Arc::clone(server), outbox, Client { principal, roots: None }, false);
     let busy = peer.work();
     streams.by_id.lock().insert(id.clone(), Arc::clone(&pipe));
     let open = Open {
-        greeting: Some(format!("event: endpoint\ndata: /messages?session={id}\n\n").into()),
+        greeting: Some(format!("event: endpoint\ndata: messages?session={id}\n\n").into()),
         messages,
         keep_alive: interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE),
         stop: server.stop.clone(),
@@ -121,15 +121,15 @@ impl Drop for Listed {
 
 /// What the client says; the answer comes on its stream.
 async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
-    if let Err(refusal) = guard::check(&streams.endpoint.server.startup.http, request.headers()) {
-        return turn_away(&streams.endpoint.server, refusal);
+    let endpoint = &streams.endpoint;
+    let peer = peer(&request, &endpoint.server);
+    if let Err(refusal) = guard::check(&endpoint.server.startup.http, request.headers()) {
+        return turn_away(&endpoint.server, refusal, request.headers(), peer.address());
     }
     let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default();
     let Some(pipe) = streams.by_id.lock().get(id).cloned() else {
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such stream; open one at /sse").into_response();
     };
-    let endpoint = &streams.endpoint;
-    let peer = peer(&request, &endpoint.server);
     let _busy = peer.work();
     let (parts, body) = request.into_parts();
     let incoming = endpoint.server.ledger.incoming(peer.account());

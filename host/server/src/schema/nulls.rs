@@ -1,0 +1,104 @@
+//! Nulls in the place of what was left out. Many clients, and the languages that plugins are written in, say null for a member
+//! that is optional; most schemas say only that it may be missing.
+
+use serde_json::{Map, Value};
+
+use super::budget::pay;
+
+/// References that are followed one after the other.
+const MAX_REFERENCES: usize = 8;
+
+/// Takes out the members of a value that are null, that its schema does not ask for, and that it does not let be null. False if
+/// there are none.
+pub fn take_out(schema: &Value, value: &mut Value) -> bool {
+    walk(schema, schema, value)
+}
+
+fn walk(root: &Value, schema: &Value, value: &mut Value) -> bool {
+    pay(1);
+    let Some(schema) = resolve(root, schema) else { return false };
+    match value {
+        Value::Object(members) => {
+            let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return false };
+            let required = schema.get("required").and_then(Value::as_array);
+            let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+            let mut changed = false;
+            let left: Map<String, Value> = std::mem::take(members)
+                .into_iter()
+                .filter_map(|(name, mut value)| {
+                    if let Some(property) = properties.get(&name) {
+                        if value.is_null() && !is_required(&name) && !may_be_null(root, property) {
+                            changed = true;
+                            return None;
+                        }
+                        changed |= walk(root, property, &mut value);
+                    }
+                    Some((name, value))
+                })
+                .collect();
+            *members = left;
+            changed
+        }
+        Value::Array(items) => match schema.get("items") {
+            Some(schema) => items.iter_mut().fold(false, |changed, item| walk(root, schema, item) | changed),
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+/// The schema itself, or the one in the same text that it refers to.
+fn resolve<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
+    let mut schema = schema;
+    for _ in 0..MAX_REFERENCES {
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return Some(schema) };
+        schema = root.pointer(reference.strip_prefix('#')?)?;
+    }
+    None
+}
+
+/// Whether a schema says of itself that null fits. One that says nothing of types may let it fit, so it is left alone.
+fn may_be_null(root: &Value, schema: &Value) -> bool {
+    match resolve(root, schema).and_then(|schema| schema.get("type")) {
+        Some(Value::String(kind)) => kind == "null",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "null"),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_missing_and_not_null_goes() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "optional": { "type": "string" },
+                "required": { "type": "string" },
+                "nullable": { "type": ["string", "null"] },
+                "anything": {},
+                "inner": { "$ref": "#/$defs/inner" },
+                "list": { "type": "array", "items": { "$ref": "#/$defs/inner" } },
+            },
+            "required": ["required"],
+            "$defs": { "inner": { "type": "object", "properties": { "n": { "type": "integer" } } } },
+        });
+        let mut value = json!({
+            "optional": null, "required": null, "nullable": null, "anything": null, "unknown": null,
+            "inner": { "n": null, "m": null }, "list": [{ "n": null }, { "n": 1 }, null],
+        });
+        assert!(take_out(&schema, &mut value));
+        let left = json!({
+            "required": null, "nullable": null, "anything": null, "unknown": null,
+            "inner": { "m": null }, "list": [{}, { "n": 1 }, null],
+        });
+        assert_eq!(value, left);
+        assert!(!take_out(&schema, &mut value));
+        let endless = json!({ "type": "object", "properties": { "a": { "$ref": "#/properties/a" } } });
+        assert!(!take_out(&endless, &mut json!({ "a": null })));
+    }
+}
