@@ -5,12 +5,15 @@
 //! for anybody's files. So what is to be opened is looked at without opening it, then opened in a way that never waits, then looked
 //! at again; even if something else is put in its place meanwhile, nothing waits. A folder is read a few entries at a time, as the
 //! guest asks for them, so that the host never holds all of its entries.
+//!
+//! Guests cannot see or set the modes of files. So a file that a guest puts in the place of another, as everybody does who wants
+//! readers to see the old contents or the new ones, gets the mode and the owner of the one it replaces: a private file stays private.
 
 use std::{collections::VecDeque, fs, io, path::Path, sync::Arc};
 
-use cap_primitives::fs::{FollowSymlinks, OpenOptions, OpenOptionsExt};
+use cap_primitives::fs::{FollowSymlinks, MetadataExt, OpenOptions, OpenOptionsExt};
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, openat, statat},
+    fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, fchmod, fchown, fcntl_getfl, fcntl_setfl, openat, statat},
     io::Errno,
 };
 use wasmtime::component::{Linker, Resource, ResourceType};
@@ -37,6 +40,7 @@ const CHUNK: usize = 64;
 
 type Answer<T> = wasmtime::Result<(Result<T, ErrorCode>,)>;
 type OpenAt = (Resource<Descriptor>, PathFlags, String, OpenFlags, DescriptorFlags);
+type RenameAt = (Resource<Descriptor>, String, Resource<Descriptor>, String);
 type SetTimesAt = (Resource<Descriptor>, PathFlags, String, NewTimestamp, NewTimestamp);
 
 /// A folder that is being read.
@@ -80,6 +84,9 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     })?;
     types.func_wrap_async("[method]descriptor.open-at", |mut store, args: OpenAt| {
         Box::new(async move { open_at(store.data_mut(), args).await })
+    })?;
+    types.func_wrap_async("[method]descriptor.rename-at", |mut store, args: RenameAt| {
+        Box::new(async move { rename_at(store.data_mut(), args).await })
     })?;
     types.func_wrap_async("[method]descriptor.set-times-at", |mut store, args: SetTimesAt| {
         Box::new(async move { set_times_at(store.data_mut(), args).await })
@@ -165,7 +172,8 @@ fn describe(own: &rustix::fs::Dir, name: &std::ffi::CStr, mut kind: FileType) ->
         // Pipes and sockets are unknown to WASI's own function too.
         _ => DescriptorType::Unknown,
     };
-    let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
+    // A name that is no text can be shown and not used; an error would hide the rest of the folder.
+    let name = name.to_string_lossy().into_owned();
     Ok(DirectoryEntry { type_, name })
 }
 
@@ -270,6 +278,44 @@ fn open_file(
     let flags = fcntl_getfl(&file).map_err(io::Error::from)?;
     fcntl_setfl(&file, flags.difference(OFlags::NONBLOCK)).map_err(io::Error::from)?;
     Ok((file, false))
+}
+
+/// Renames as WASI's own function does. What takes the place of another file is given its mode and owner first.
+async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<()> {
+    let table = state.filesystem().table;
+    if let (Descriptor::Dir(source), Descriptor::Dir(target)) = (table.get(&from)?, table.get(&to)?)
+        && !source.perms.write_not_permitted()
+        && !target.perms.write_not_permitted()
+    {
+        let (source, target) = (Arc::clone(&source.dir), Arc::clone(&target.dir));
+        let (old, new) = (old.clone(), new.clone());
+        // What cannot be kept is as it would be without: the rename says whether it may be made at all.
+        spawn_blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok()).await;
+    }
+    answer(state.filesystem().rename_at(from, old, to, new).await)
+}
+
+/// Gives a file the mode and the owner of the one that it is to replace, if both are files.
+fn keep_mode(source: &fs::File, old: &Path, target: &fs::File, new: &Path) -> io::Result<()> {
+    let replaced = cap_primitives::fs::stat(target, new, FollowSymlinks::No)?;
+    let mut look = OpenOptions::new();
+    look.read(true)._cap_fs_ext_follow(FollowSymlinks::No).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    if !replaced.is_file() || !cap_primitives::fs::stat(source, old, FollowSymlinks::No)?.is_file() {
+        return Ok(());
+    }
+    let file = cap_primitives::fs::open(source, old, &look)?;
+    let own = file.metadata()?;
+    if !own.is_file() {
+        return Ok(());
+    }
+    let (uid, gid) = (MetadataExt::uid(&replaced), MetadataExt::gid(&replaced));
+    if (std::os::unix::fs::MetadataExt::uid(&own), std::os::unix::fs::MetadataExt::gid(&own)) != (uid, gid) {
+        // Only who may do that can; a file keeps who wrote it otherwise.
+        fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).ok();
+    }
+    // Rights of its own, such as to run as its owner, a file that a guest wrote does not inherit.
+    fchmod(&file, Mode::from_raw_mode(MetadataExt::mode(&replaced) & 0o777))?;
+    Ok(())
 }
 
 /// Sets the times of what a link leads to by opening it as above: WASI's own function would open anything, even a pipe.

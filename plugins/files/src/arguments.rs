@@ -19,15 +19,16 @@ arguments! {
     }
     ManyPaths {
         /// The paths to read.
+        #[schemars(length(min = 1))]
         paths: Vec<String>,
     }
     ReadText {
         /// The path, absolute, or relative to the first open folder.
         path: String,
         /// Only the first so many lines.
-        head: Option<u32>,
+        head: Option<f64>,
         /// Only the last so many lines.
-        tail: Option<u32>,
+        tail: Option<f64>,
         /// From this line on, counted from 1.
         start_line: Option<u32>,
         /// Up to this line, which is included.

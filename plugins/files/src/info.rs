@@ -29,16 +29,8 @@ pub struct FileInfo {
     is_symlink: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 #[serde(crate = "serde")]
-#[schemars(crate = "schemars")]
-pub struct Tree {
-    pub entries: Vec<TreeEntry>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(crate = "serde")]
-#[schemars(crate = "schemars")]
 pub struct TreeEntry {
     name: String,
     /// `file` or `directory`.
@@ -71,19 +63,27 @@ pub fn file_info(path: &Path) -> Result<FileInfo> {
     })
 }
 
-/// A folder's entries by name.
+/// A folder's entries by name. The listing tells what each is, so nothing is looked at a second time.
 pub fn entries(path: &Path) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path).map_err(|error| at_path(path, error))? {
         let entry = entry.map_err(|error| at_path(path, error))?;
-        let metadata = entry.metadata().ok();
         entries.push(Entry {
             name: entry.file_name().to_string_lossy().into_owned(),
-            is_directory: metadata.as_ref().is_some_and(fs::Metadata::is_dir),
-            size: metadata.map_or(0, |metadata| metadata.len()),
+            is_directory: entry.file_type().is_ok_and(|kind| kind.is_dir()),
+            size: 0,
         });
     }
-    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(entries)
+}
+
+/// The same with the sizes of files; a link has that of what it leads to.
+pub fn sized_entries(path: &Path) -> Result<Vec<Entry>> {
+    let mut entries = entries(path)?;
+    for entry in entries.iter_mut().filter(|entry| !entry.is_directory) {
+        entry.size = fs::metadata(path.join(&entry.name)).map_or(0, |metadata| metadata.len());
+    }
     Ok(entries)
 }
 

@@ -14,12 +14,14 @@ mod arguments;
 mod edit;
 mod info;
 mod paths;
+mod said;
 mod search;
 mod text;
 
 use arguments::*;
-use info::{Entry, FileInfo, Tree};
+use info::{Entry, FileInfo};
 use paths::{at_path, resolve};
+use said::Said;
 
 struct Files;
 
@@ -27,15 +29,19 @@ struct Files;
 impl Files {
     /// Reads a text file. `head` or `tail` gives the first or last lines only; `startLine` and `endLine` a range,
     /// counted from 1.
-    #[tool(title = "Read text file", read_only, open_world = false)]
-    fn read_text_file(args: ReadText) -> Result<String> {
-        let path = resolve(&args.path)?;
-        let whole = text::read(&path)?;
-        text::part(whole, args.head, args.tail, args.start_line, args.end_line)
+    #[tool(title = "Read Text File", read_only, open_world = false)]
+    fn read_text_file(args: ReadText) -> Result<Said> {
+        text::part(&resolve(&args.path)?, &args).map(Said)
+    }
+
+    /// The same as read_text_file, by its old name.
+    #[tool(title = "Read File (Deprecated)", read_only, open_world = false)]
+    fn read_file(args: ReadText) -> Result<Said> {
+        text::part(&resolve(&args.path)?, &args).map(Said)
     }
 
     /// Reads an image, audio or other binary file.
-    #[tool(title = "Read media file", read_only, open_world = false)]
+    #[tool(title = "Read Media File", read_only, open_world = false)]
     fn read_media_file(args: OnePath) -> Result<Vec<Content>> {
         let path = resolve(&args.path)?;
         let data = fs::read(&path).map_err(|error| at_path(&path, error))?;
@@ -54,112 +60,119 @@ impl Files {
     }
 
     /// Reads several text files at once. A file that cannot be read does not stop the others.
-    #[tool(title = "Read multiple files", read_only, open_world = false)]
-    fn read_multiple_files(args: ManyPaths) -> Result<String> {
+    #[tool(title = "Read Multiple Files", read_only, open_world = false)]
+    fn read_multiple_files(args: ManyPaths) -> Result<Said> {
         let one = |path: &String| match resolve(path).and_then(|path| text::read(&path)) {
             Ok(content) => format!("{path}:\n{content}\n"),
             Err(error) => format!("{path}: Error - {}", words(error)),
         };
-        Ok(args.paths.iter().map(one).collect::<Vec<_>>().join("\n---\n"))
+        Ok(Said(args.paths.iter().map(one).collect::<Vec<_>>().join("\n---\n")))
     }
 
     /// Writes a file, replacing what was there. The file is complete at every moment.
-    #[tool(title = "Write file", destructive, idempotent, open_world = false)]
-    fn write_file(args: Write) -> Result<String> {
+    #[tool(title = "Write File", destructive, idempotent, open_world = false)]
+    fn write_file(args: Write) -> Result<Said> {
         let path = resolve(&args.path)?;
         text::replace(&path, &args.content)?;
-        Ok(format!("Successfully wrote to {}", args.path))
+        Ok(Said(format!("Successfully wrote to {}", args.path)))
     }
 
     /// Replaces pieces of a text file and shows the difference. Each `oldText` must stand in the file; if it does not
     /// letter by letter, lines that differ only in blanks at their ends count. With `dryRun` the file stays as it is.
-    #[tool(title = "Edit file", destructive, open_world = false)]
-    fn edit_file(args: EditFile) -> Result<String> {
+    #[tool(title = "Edit File", destructive, open_world = false)]
+    fn edit_file(args: EditFile) -> Result<Said> {
         let path = resolve(&args.path)?;
-        let before = text::read(&path)?;
+        let before = text::read_exact(&path)?;
         let after = edit::apply(&before, &args.edits)?;
         if !args.dry_run.unwrap_or(false) && after != before {
             text::replace(&path, &after)?;
         }
-        Ok(edit::difference(&args.path, &before, &after))
+        Ok(Said(edit::difference(&args.path, &before, &after)))
     }
 
     /// Makes a folder, and those above it if they are missing. One that exists is left as it is.
-    #[tool(title = "Create directory", destructive = false, idempotent, open_world = false)]
-    fn create_directory(args: OnePath) -> Result<String> {
+    #[tool(title = "Create Directory", destructive = false, idempotent, open_world = false)]
+    fn create_directory(args: OnePath) -> Result<Said> {
         let path = resolve(&args.path)?;
         paths::create_all(&path)?;
-        Ok(format!("Successfully created directory {}", args.path))
+        Ok(Said(format!("Successfully created directory {}", args.path)))
     }
 
     /// Lists a folder: `[FILE]` or `[DIR]` and the name, one per line.
-    #[tool(title = "List directory", read_only, open_world = false)]
-    fn list_directory(args: OnePath) -> Result<String> {
+    #[tool(title = "List Directory", read_only, open_world = false)]
+    fn list_directory(args: OnePath) -> Result<Said> {
         let entries = info::entries(&resolve(&args.path)?)?;
         let line = |entry: &Entry| format!("{} {}", if entry.is_directory { "[DIR]" } else { "[FILE]" }, entry.name);
-        Ok(entries.iter().map(line).collect::<Vec<_>>().join("\n"))
+        Ok(Said(entries.iter().map(line).collect::<Vec<_>>().join("\n")))
     }
 
     /// Lists a folder with the sizes of its files and their sum, by `name` or by `size`.
-    #[tool(title = "List directory with sizes", read_only, open_world = false)]
-    fn list_directory_with_sizes(args: ListSizes) -> Result<String> {
-        let entries = info::entries(&resolve(&args.path)?)?;
-        Ok(info::with_sizes(entries, args.sort_by.unwrap_or_default()))
+    #[tool(title = "List Directory with Sizes", read_only, open_world = false)]
+    fn list_directory_with_sizes(args: ListSizes) -> Result<Said> {
+        let entries = info::sized_entries(&resolve(&args.path)?)?;
+        Ok(Said(info::with_sizes(entries, args.sort_by.unwrap_or_default())))
     }
 
     /// Shows a folder and everything under it as a tree. `excludePatterns` are globs of what to leave out.
-    #[tool(title = "Directory tree", read_only, open_world = false)]
-    fn directory_tree(args: DirectoryTree) -> Result<Json<Tree>> {
+    #[tool(title = "Directory Tree", read_only, open_world = false)]
+    fn directory_tree(args: DirectoryTree) -> Result<Said> {
         let root = resolve(&args.path)?;
         let exclude = search::globs(&args.exclude_patterns.unwrap_or_default())?;
-        Ok(Json(Tree { entries: info::tree(&root, &root, &exclude, &mut 0)? }))
+        let tree = info::tree(&root, &root, &exclude, &mut 0)?;
+        Ok(Said(serde_json::to_string_pretty(&tree)?))
     }
 
     /// Moves or renames a file or folder. The destination must not exist.
-    #[tool(title = "Move file", destructive = false, open_world = false)]
-    fn move_file(args: Move) -> Result<String> {
+    #[tool(title = "Move File", destructive, open_world = false)]
+    fn move_file(args: Move) -> Result<Said> {
         let (source, destination) = (resolve(&args.source)?, resolve(&args.destination)?);
+        if fs::symlink_metadata(&source).is_ok() && destination.parent().is_some_and(|parent| !parent.is_dir()) {
+            return Err(Error::failed(format!(
+                "{}: its folder is not there; create_directory makes it",
+                args.destination
+            )));
+        }
         if fs::symlink_metadata(&destination).is_ok() {
             return Err(Error::failed(format!("{} exists already", args.destination)));
         }
         fs::rename(&source, &destination).map_err(|error| at_path(&source, error))?;
-        Ok(format!("Successfully moved {} to {}", args.source, args.destination))
+        Ok(Said(format!("Successfully moved {} to {}", args.source, args.destination)))
     }
 
     /// Finds files and folders whose path below `path` matches a glob such as `**/*.rs`.
-    #[tool(title = "Search files", read_only, open_world = false)]
-    fn search_files(args: SearchFiles) -> Result<String> {
+    #[tool(title = "Search Files", read_only, open_world = false)]
+    fn search_files(args: SearchFiles) -> Result<Said> {
         let root = resolve(&args.path)?;
         let found = search::names(&root, &args.pattern, &args.exclude_patterns.unwrap_or_default())?;
-        Ok(if found.is_empty() { "No matches found".to_owned() } else { found.join("\n") })
+        Ok(Said(if found.is_empty() { "No matches found".to_owned() } else { found.join("\n") }))
     }
 
     /// Finds lines that match a regular expression, in all text files below `path`: `file:line: text`, at most
     /// `maxResults` (100 if left out). `include` is a glob of the files to look at.
-    #[tool(title = "Search contents", read_only, open_world = false)]
-    fn search_content(args: SearchContent) -> Result<String> {
+    #[tool(title = "Search Contents", read_only, open_world = false)]
+    fn search_content(args: SearchContent) -> Result<Said> {
         let root = resolve(&args.path)?;
-        search::contents(&root, &args)
+        search::contents(&root, &args).map(Said)
     }
 
     /// Tells size, times and kind of a file or folder.
-    #[tool(title = "Get file info", read_only, open_world = false)]
+    #[tool(title = "Get File Info", read_only, open_world = false)]
     fn get_file_info(args: OnePath) -> Result<Json<FileInfo>> {
         let path = resolve(&args.path)?;
         Ok(Json(info::file_info(&path)?))
     }
 
     /// Lists the folders that this server may use, and whether it may write there.
-    #[tool(title = "List allowed directories", read_only, open_world = false)]
-    fn list_allowed_directories() -> Result<String> {
+    #[tool(title = "List Allowed Directories", read_only, open_world = false)]
+    fn list_allowed_directories() -> Result<Said> {
         let directories = host::directories();
         if directories.is_empty() {
-            return Ok("No directory is open to this server.".to_owned());
+            return Ok(Said("No directory is open to this server.".to_owned()));
         }
         let line = |directory: &wharf_sdk::Directory| {
             format!("{}{}", directory.path, if directory.writable { "" } else { " (read only)" })
         };
-        Ok(format!("Allowed directories:\n{}", directories.iter().map(line).collect::<Vec<_>>().join("\n")))
+        Ok(Said(format!("Allowed directories:\n{}", directories.iter().map(line).collect::<Vec<_>>().join("\n"))))
     }
 }
 

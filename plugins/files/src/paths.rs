@@ -15,6 +15,14 @@ pub fn resolve(path: &str) -> Result<PathBuf> {
     let Some(first) = directories.first() else {
         return Err(Error::failed("Access denied - no directory is open to this server"));
     };
+    if path == "~" || path.starts_with("~/") {
+        return Err(Error::failed(format!("`{path}`: nobody has a home directory here; give an absolute path")));
+    }
+    let windows = path.as_bytes();
+    if matches!(windows, [drive, b':', rest @ ..] if drive.is_ascii_alphabetic() && matches!(rest.first(), None | Some(b'\\' | b'/')))
+    {
+        return Err(Error::failed(format!("Access denied - Windows-style path received on a POSIX host: {path}")));
+    }
     let normal = normalize(&Path::new(&first.path).join(path));
     if directories.iter().any(|directory| normal.starts_with(&directory.path)) {
         return Ok(normal);
@@ -55,12 +63,26 @@ pub fn create_all(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Errors of WASI that std takes together.
+const ACCESS: i32 = 2;
+const NOT_EMPTY: i32 = 55;
+
 /// An error with the path it is about.
 pub fn at_path(path: &Path, error: io::Error) -> Error {
-    let what = match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file or directory".to_owned(),
-        io::ErrorKind::PermissionDenied => "Access denied - it is read only here, or a link leads outside".to_owned(),
-        _ => error.to_string(),
+    let what = match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::NotFound, _) => "there is no such file or directory".to_owned(),
+        (_, Some(ACCESS)) => "permission denied: this server's user may not do that to it".to_owned(),
+        (io::ErrorKind::PermissionDenied, _) => {
+            "Access denied - it is read only here, or a link leads outside".to_owned()
+        }
+        (_, Some(NOT_EMPTY)) => "the directory is not empty".to_owned(),
+        (io::ErrorKind::NotADirectory, _) => "it is not a directory".to_owned(),
+        (io::ErrorKind::IsADirectory, _) => "it is a directory".to_owned(),
+        _ => {
+            // The number means something only to whoever knows WASI.
+            let text = error.to_string();
+            text.split(" (os error").next().unwrap_or_default().to_owned()
+        }
     };
     Error::failed(format!("{}: {what}", path.display()))
 }

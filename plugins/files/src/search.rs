@@ -35,8 +35,12 @@ pub fn names(root: &Path, pattern: &str, exclude: &[String]) -> Result<Vec<Strin
         if wanted.is_match(below) {
             found.push(path.display().to_string());
         }
-        found.len() < MAX_NAMES
+        found.len() <= MAX_NAMES
     })?;
+    if found.len() > MAX_NAMES {
+        found.truncate(MAX_NAMES);
+        found.push(format!("[more than {MAX_NAMES} match; give a folder further down, or excludePatterns]"));
+    }
     Ok(found)
 }
 

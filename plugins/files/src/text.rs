@@ -1,40 +1,131 @@
 //! Reading text whole or in part, and replacing a file so that it is never half written.
 
-use std::{fs, path::Path};
+use std::{
+    collections::VecDeque,
+    fs::{self, File},
+    hash::{BuildHasher, Hasher, RandomState},
+    io::{BufRead, BufReader, Read, Seek, SeekFrom},
+    path::Path,
+};
 
 use wharf_sdk::{Error, Result};
 
-use crate::paths::at_path;
+use crate::{arguments::ReadText, paths::at_path};
 
+/// What one answer holds of a file: it goes out twice, as text and as structured content, within the limit of 4 MiB that calls
+/// have by default.
+const MAX_BYTES: u64 = (2 << 20) - (64 << 10);
+/// How much is read at once from the end.
+const PIECE: u64 = 64 << 10;
+
+/// The whole text. What is no UTF-8 in it becomes U+FFFD.
 pub fn read(path: &Path) -> Result<String> {
+    let bytes = fs::metadata(path).map_err(|error| at_path(path, error))?.len();
+    if bytes > MAX_BYTES {
+        return Err(Error::failed(format!(
+            "{}: its {bytes} bytes are more than fit into one answer ({MAX_BYTES}); read it in parts, with head, tail, or startLine \
+             and endLine",
+            path.display()
+        )));
+    }
     let bytes = fs::read(path).map_err(|error| at_path(path, error))?;
-    String::from_utf8(bytes)
-        .map_err(|_| Error::failed(format!("{}: not a text file; use read_media_file", path.display())))
+    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// The lines that were asked for; the whole text if none were.
-pub fn part(
-    text: String,
-    head: Option<u32>,
-    tail: Option<u32>,
-    start_line: Option<u32>,
-    end_line: Option<u32>,
-) -> Result<String> {
-    let range = start_line.is_some() || end_line.is_some();
-    let lines = || text.split_inclusive('\n');
+/// The text to edit, which must be text through and through: what was not understood would be lost.
+pub fn read_exact(path: &Path) -> Result<String> {
+    let bytes = fs::read(path).map_err(|error| at_path(path, error))?;
+    String::from_utf8(bytes)
+        .map_err(|_| Error::failed(format!("{}: it is not UTF-8, so editing it would damage it", path.display())))
+}
+
+/// What was asked for: the whole text, or some of its lines.
+pub fn part(path: &Path, wanted: &ReadText) -> Result<String> {
+    // As the reference server has it, none is the same as zero.
+    let (head, tail) = (count("head", wanted.head)?, count("tail", wanted.tail)?);
+    let range = (wanted.start_line.is_some() || wanted.end_line.is_some())
+        .then(|| (wanted.start_line.unwrap_or(1), wanted.end_line.unwrap_or(u32::MAX)));
     match (head, tail, range) {
-        (None, None, false) => Ok(text),
-        (Some(head), None, false) => Ok(lines().take(head as usize).collect()),
-        (None, Some(tail), false) => Ok(lines().skip(lines().count().saturating_sub(tail as usize)).collect()),
-        (None, None, true) => {
-            let (start, end) = (start_line.unwrap_or(1), end_line.unwrap_or(u32::MAX));
-            if start == 0 || end < start {
-                return Err(Error::failed("lines are counted from 1, and startLine comes before endLine"));
-            }
-            Ok(lines().skip(start as usize - 1).take((end - start) as usize + 1).collect())
+        (None, None, None) => read(path),
+        (Some(head), None, None) => lines(path, 0, head),
+        (None, Some(tail), None) => last_lines(path, tail),
+        (None, None, Some((start, end))) if start > 0 && end >= start => {
+            lines(path, u64::from(start) - 1, u64::from(end - start) + 1)
         }
+        (None, None, Some(_)) => Err(Error::failed("lines are counted from 1, and startLine comes before endLine")),
+        (Some(_), Some(_), _) => Err(Error::failed("Cannot specify both head and tail parameters simultaneously")),
         _ => Err(Error::failed("give only one of head, tail, and startLine with endLine")),
     }
+}
+
+/// A number of lines. Clients write whole numbers as `1.0` as well.
+fn count(name: &str, given: Option<f64>) -> Result<Option<u64>> {
+    match given {
+        None => Ok(None),
+        Some(lines) if lines >= 0.0 && lines.fract() == 0.0 && lines <= f64::from(u32::MAX) => {
+            Ok(Some(lines as u64).filter(|lines| *lines > 0))
+        }
+        Some(_) => Err(Error::failed(format!("{name} is a number of lines"))),
+    }
+}
+
+fn too_much(path: &Path) -> Error {
+    Error::failed(format!("{}: these lines have more than {MAX_BYTES} bytes; ask for fewer", path.display()))
+}
+
+/// So many lines, after so many others. No more of the file is read.
+fn lines(path: &Path, skipped: u64, wanted: u64) -> Result<String> {
+    let failed = |error| at_path(path, error);
+    let mut file = BufReader::new(File::open(path).map_err(failed)?);
+    for _ in 0..skipped {
+        if file.skip_until(b'\n').map_err(failed)? == 0 {
+            return Ok(String::new());
+        }
+    }
+    let mut bytes = Vec::new();
+    for _ in 0..wanted {
+        let left = (MAX_BYTES + 1).saturating_sub(bytes.len() as u64);
+        if (&mut file).take(left).read_until(b'\n', &mut bytes).map_err(failed)? == 0 {
+            break;
+        }
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(too_much(path));
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The last so many lines, read from the end.
+fn last_lines(path: &Path, wanted: u64) -> Result<String> {
+    let failed = |error| at_path(path, error);
+    let mut file = File::open(path).map_err(failed)?;
+    let mut start = file.seek(SeekFrom::End(0)).map_err(failed)?;
+    let mut pieces = VecDeque::new();
+    let (mut bytes, mut ends) = (0_u64, 0_u64);
+    while start > 0 {
+        let length = start.min(PIECE);
+        start -= length;
+        file.seek(SeekFrom::Start(start)).map_err(failed)?;
+        let mut piece = vec![0; usize::try_from(length).unwrap_or_default()];
+        file.read_exact(&mut piece).map_err(failed)?;
+        // The end of the last line ends no line before it.
+        let text = if pieces.is_empty() { piece.strip_suffix(b"\n").unwrap_or(&piece) } else { &piece };
+        for at in (0..text.len()).rev().filter(|at| text.get(*at) == Some(&b'\n')) {
+            ends += 1;
+            if ends == wanted {
+                piece.drain(..=at);
+                start = 0;
+                break;
+            }
+        }
+        bytes += piece.len() as u64;
+        if bytes > MAX_BYTES {
+            return Err(too_much(path));
+        }
+        pieces.push_front(piece);
+    }
+    let bytes: Vec<u8> = pieces.into_iter().flatten().collect();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Writes beside the file and renames, so that readers see the old text or the new one.
@@ -46,11 +137,11 @@ pub fn replace(path: &Path, text: &str) -> Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink()) {
         return fs::write(path, text).map_err(|error| at_path(path, error));
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.partial"));
-    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
+    // A name that nobody else has, however long the file's own is: others may write the same file at the same time.
+    let beside = path.with_file_name(format!(".wharf-{:016x}", RandomState::new().build_hasher().finish()));
+    let mut new = File::create_new(&beside).map_err(|error| at_path(path, error))?;
+    let written = std::io::Write::write_all(&mut new, text.as_bytes()).and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
-        // If it was made at all.
         fs::remove_file(&beside).ok();
         at_path(path, error)
     })

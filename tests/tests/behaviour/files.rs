@@ -1,5 +1,7 @@
 //! The files plugin: the names, arguments and answers of the reference filesystem server, within an opened root.
 
+use std::os::unix::fs::PermissionsExt;
+
 use e2e::{Folder, Pipe, is_error, json, names, text};
 use serde_json::Value;
 
@@ -54,6 +56,7 @@ async fn has_the_tools_of_the_reference_server() {
     for name in [
         "read_text_file",
         "read_media_file",
+        "read_file",
         "read_multiple_files",
         "write_file",
         "edit_file",
@@ -80,17 +83,24 @@ async fn reads_whole_and_in_part() {
         (json!({ "path": notes }), "one\ntwo\nthree\n"),
         (json!({ "path": "notes.txt" }), "one\ntwo\nthree\n"),
         (json!({ "path": notes, "head": 1 }), "one\n"),
+        (json!({ "path": notes, "head": 1.0 }), "one\n"),
         (json!({ "path": notes, "tail": 2 }), "two\nthree\n"),
+        (json!({ "path": notes, "tail": 9 }), "one\ntwo\nthree\n"),
+        (json!({ "path": notes, "head": null, "tail": 1 }), "three\n"),
         (json!({ "path": notes, "startLine": 2, "endLine": 2 }), "two\n"),
         (json!({ "path": notes, "startLine": 3 }), "three\n"),
     ] {
         assert_eq!(editor.says("read_text_file", arguments.clone()).await, expected, "{arguments}");
     }
     assert!(
-        editor.refuses("read_text_file", json!({ "path": notes, "head": 1, "tail": 1 })).await.contains("only one")
+        editor
+            .refuses("read_text_file", json!({ "path": notes, "head": 1, "tail": 1 }))
+            .await
+            .contains("Cannot specify both")
     );
     let binary = editor.path("data.bin");
-    assert!(editor.refuses("read_text_file", json!({ "path": binary })).await.contains("not a text file"));
+    let lossy = editor.says("read_text_file", json!({ "path": binary })).await;
+    assert!(lossy.contains('\u{fffd}'), "{lossy}");
     let outside = editor.folder.join("outside.txt").display().to_string();
     let refused = editor.refuses("read_text_file", json!({ "path": outside })).await;
     assert!(refused.contains("outside allowed directories") && !refused.contains("not opened"), "{refused}");
@@ -165,7 +175,9 @@ async fn lists_and_searches() {
     let sizes = editor.says("list_directory_with_sizes", json!({ "path": root, "sortBy": "size" })).await;
     assert!(sizes.contains("[FILE] notes.txt") && sizes.contains("14 B") && sizes.contains("Total: "), "{sizes}");
     let tree = editor.pipe.call("directory_tree", json!({ "path": root, "excludePatterns": ["*.bin"] })).await;
-    let tree = tree["structuredContent"].to_string();
+    let tree = text(&tree).to_owned();
+    let parsed: Value = serde_json::from_str(&tree).unwrap();
+    assert!(parsed.is_array(), "{tree}");
     assert!(tree.contains("main.rs") && !tree.contains("data.bin") && !tree.contains("passwd"), "{tree}");
     let found = editor.says("search_files", json!({ "path": root, "pattern": "**/*.rs" })).await;
     assert_eq!(found, editor.path("src/main.rs"));
@@ -189,5 +201,96 @@ async fn files_are_resources_by_template() {
     assert_eq!(editor.pipe.request("resources/read", json!({ "uri": missing })).await.unwrap_err()["code"], -32002);
     let outside = format!("file://{}", editor.folder.join("outside.txt").display());
     assert_eq!(editor.pipe.request("resources/read", json!({ "uri": outside })).await.unwrap_err()["code"], -32603);
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_the_place_of_a_file_keeps_its_mode() {
+    let mut editor = Editor::open("read-write").await;
+    let mode = |path: &str| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    for wanted in [0o600, 0o755, 0o640, 0o4755] {
+        let path = editor.path(&format!("mode-{wanted:o}"));
+        std::fs::write(&path, "one\n").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(wanted)).unwrap();
+        editor.says("write_file", json!({ "path": path, "content": "two\n" })).await;
+        assert_eq!(mode(&path), wanted & 0o777, "written");
+        let edits = json!([{ "oldText": "two", "newText": "three" }]);
+        editor.says("edit_file", json!({ "path": path, "edits": edits })).await;
+        assert_eq!((mode(&path), &*std::fs::read_to_string(&path).unwrap()), (wanted & 0o777, "three\n"));
+    }
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_writes_at_the_same_time_writes_whole_files_and_nobody_elses() {
+    let mut editor = Editor::open("read-write").await;
+    let own = editor.path(".notes.txt.partial");
+    std::fs::write(&own, "mine").unwrap();
+    let (path, long) = (editor.path("notes.txt"), editor.path(&"n".repeat(255)));
+    editor.says("write_file", json!({ "path": long, "content": "x" })).await;
+    let mut asked = Vec::new();
+    for writer in 0..12 {
+        let content = writer.to_string().repeat(100_000);
+        let params = json!({ "name": "write_file", "arguments": { "path": path, "content": content } });
+        asked.push(editor.pipe.begin("tools/call", params).await);
+    }
+    for id in asked {
+        let answer = editor.pipe.answer(&id).await.unwrap();
+        assert!(!is_error(&answer), "{answer}");
+    }
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!((0..12).any(|writer| written == writer.to_string().repeat(100_000)), "two writers in one file");
+    assert_eq!(std::fs::read_to_string(&own).unwrap(), "mine");
+    let left: Vec<String> = std::fs::read_dir(editor.folder.join("project"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(".wharf-"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_large_files_only_what_is_asked_for_is_read() {
+    let mut editor = Editor::open("read").await;
+    let path = editor.path("large.log");
+    let lines: String = (0..2_000_000).map(|line| format!("{line:08} and what was logged there\n")).collect();
+    std::fs::write(&path, &lines).unwrap();
+    let refused = editor.refuses("read_text_file", json!({ "path": path })).await;
+    assert!(refused.contains("head, tail, or startLine"), "{refused}");
+    let (first, last) = (&lines[..37], &lines[lines.len() - 37..]);
+    assert_eq!(editor.says("read_text_file", json!({ "path": path, "head": 1 })).await, first);
+    assert_eq!(editor.says("read_text_file", json!({ "path": path, "tail": 1 })).await, last);
+    let wide = editor.says("read_text_file", json!({ "path": path, "tail": 5000 })).await;
+    assert_eq!(wide, lines[lines.len() - 5000 * 37..]);
+    let middle = json!({ "path": path, "startLine": 1_000_001, "endLine": 1_000_001 });
+    assert_eq!(editor.says("read_text_file", middle).await, lines[37_000_000..37_000_037]);
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_no_text_hides_no_other() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+    let mut editor = Editor::open("read").await;
+    let root = editor.folder.join("project");
+    std::fs::write(root.join(OsStr::from_bytes(b"bad-\xff.txt")), "").unwrap();
+    let root = root.display().to_string();
+    let listed = editor.says("list_directory", json!({ "path": root })).await;
+    assert!(listed.contains("[FILE] notes.txt") && listed.contains("bad-\u{fffd}.txt"), "{listed}");
+    let found = editor.says("search_files", json!({ "path": root, "pattern": "*.txt" })).await;
+    assert!(found.contains("notes.txt"), "{found}");
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_that_mean_something_elsewhere_are_refused() {
+    let mut editor = Editor::open("read-write").await;
+    for path in ["~", "~/proj/new", "C:\\x", "c:/x"] {
+        let refused = editor.refuses("create_directory", json!({ "path": path })).await;
+        assert!(refused.contains("home directory") || refused.contains("Windows"), "{path}: {refused}");
+    }
+    let (notes, lost) = (editor.path("notes.txt"), editor.path("missing/notes.txt"));
+    let refused = editor.refuses("move_file", json!({ "source": notes, "destination": lost })).await;
+    assert!(refused.contains("missing/notes.txt: its folder is not there"), "{refused}");
     editor.pipe.close().await;
 }

@@ -26,6 +26,7 @@ mod http_legacy;
 mod http_malformed;
 mod http_modern;
 mod interleaved;
+mod less_able;
 mod modern_only;
 mod often_wrong;
 mod properties;

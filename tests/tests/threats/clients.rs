@@ -233,12 +233,12 @@ async fn the_old_transport_counts_what_it_works_for() {
     let open = format!("GET /sse HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n", server.address);
     stream.write_all(open.as_bytes()).await.unwrap();
     let mut seen = String::new();
-    while !seen.contains("/messages?session=") || !seen.ends_with("\n\n\r\n") {
+    while !seen.contains("data: messages?session=") || !seen.ends_with("\n\n\r\n") {
         let mut bytes = [0; 1024];
         let read = timeout(PATIENCE, stream.read(&mut bytes)).await.expect("a stream").unwrap();
         seen.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
     }
-    let path = seen.split("data: ").nth(1).unwrap().split('\n').next().unwrap().to_owned();
+    let path = format!("/{}", seen.split("data: ").nth(1).unwrap().split('\n').next().unwrap());
     let say = |body: serde_json::Value| {
         let (server, path) = (&server, path.clone());
         async move {

@@ -74,8 +74,10 @@ impl HttpBody for Pieces {
 /// The most that is set aside for a body before it has come.
 const MOST_CLAIMED: usize = 2 << 20;
 
-/// How much of a body that is refused is read all the same: a client that is cut off while it sends does not read why.
+/// How much of a body that is refused is read all the same, and how long for each piece of it: a client that is cut off while it
+/// sends does not read why.
 const DRAINED: usize = 64 << 20;
+const NEXT_PIECE: Duration = Duration::from_secs(1);
 
 enum BodyError {
     TooLarge,
@@ -93,23 +95,19 @@ pub async fn read_message(
     let mut search = IdSearch::default();
     let content_type = text(headers, "content-type").unwrap_or_default();
     let is_json = content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
-    let read = async {
-        let refused = if is_json {
-            match read_body(&mut body, limit, incoming, &mut search).await {
-                Ok(read) => return Ok(read),
-                Err(error) => Some(error),
-            }
-        } else {
-            None
-        };
-        drain(&mut body, &mut search).await;
-        Err(refused)
+    let refused = if is_json {
+        let read = read_body(&mut body, limit, incoming, &mut search);
+        match tokio::time::timeout(BODY, read).await.unwrap_or(Err(BodyError::Broken)) {
+            Ok(read) => return Ok(read),
+            Err(refused) => Some(refused),
+        }
+    } else {
+        None
     };
-    let refused = match tokio::time::timeout(BODY, read).await {
-        Ok(Ok(read)) => return Ok(read),
-        Ok(Err(refused)) => refused,
-        Err(_) => Some(BodyError::Broken),
-    };
+    if !matches!(refused, Some(BodyError::Broken)) {
+        // As much as comes; the answer is the same.
+        tokio::time::timeout(BODY, drain(&mut body, &mut search)).await.ok();
+    }
     let id = search.id();
     Err(match refused {
         None => Refused::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"),
@@ -134,7 +132,7 @@ async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, BodyError> {
 /// Reads the rest of a body and keeps nothing of it.
 async fn drain(body: &mut Body, search: &mut IdSearch) {
     let mut left = DRAINED;
-    while let Ok(Some(data)) = next_piece(body).await {
+    while let Ok(Ok(Some(data))) = tokio::time::timeout(NEXT_PIECE, next_piece(body)).await {
         search.feed(&data);
         left = left.saturating_sub(data.len());
         if left == 0 {

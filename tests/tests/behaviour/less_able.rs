@@ -1,0 +1,218 @@
+//! Clients that read less than the standard, send more than it, or mean something else by it.
+
+use std::path::Path;
+
+use e2e::{Folder, MODERN, Pipe, Server, Value, is_error, json, modern_params, plugin, text};
+
+/// What a client says that has roots, if it is asked.
+type Roots = Option<Value>;
+
+fn uri(path: &Path) -> Value {
+    json!({ "uri": format!("file://{}", path.display()) })
+}
+
+async fn dirs(pipe: &mut Pipe, roots: Roots) -> String {
+    let capabilities = if roots.is_some() { json!({ "roots": {} }) } else { json!({}) };
+    pipe.answer_with(move |method, _| if method == "roots/list" { roots.clone() } else { None });
+    pipe.legacy("2025-11-25", capabilities).await;
+    text(&pipe.call("reach_dirs", json!({})).await).to_owned()
+}
+
+/// Everything that a client's roots can come to nothing by.
+fn nothing(folder: &Folder) -> Vec<Roots> {
+    vec![
+        None,
+        Some(json!({ "roots": [] })),
+        Some(json!({ "roots": [{ "uri": "nonsense" }] })),
+        Some(json!({ "roots": [uri(&folder.join("missing"))] })),
+        Some(json!({ "roots": [{ "uri": "file:///etc" }] })),
+        Some(json!({ "roots": "nonsense" })),
+        Some(json!({})),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_root_of_the_command_line_is_open_whatever_the_client_declares() {
+    let folder = Folder::new();
+    folder.write("a/x", "");
+    folder.write("home/b/x", "");
+    let (a, reach) = (folder.join("a").display().to_string(), plugin("reach").display().to_string());
+    let arguments = ["run", "--root", &a, "--allow", "roots=read", &reach];
+    for roots in nothing(&folder) {
+        let mut pipe = Pipe::start(&folder, &arguments);
+        assert_eq!(dirs(&mut pipe, roots.clone()).await, format!("ro {a}"), "{roots:?}");
+        pipe.wait_for_log("the roots are those of the operator").await;
+    }
+    let own = folder.home().join("b");
+    let mut pipe = Pipe::start(&folder, &arguments);
+    let both = dirs(&mut pipe, Some(json!({ "roots": [uri(&own)] }))).await;
+    assert_eq!(both, format!("ro {}\nro {a}", own.display()));
+    let mut pipe = Pipe::start(&folder, &arguments);
+    let modern = pipe.modern("tools/call", json!({ "name": "reach_dirs", "arguments": {} }), json!({})).await.unwrap();
+    assert_eq!(text(&modern), format!("ro {a}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_http_as_well() {
+    let folder = Folder::new();
+    folder.write("a/x", "");
+    let (a, reach) = (folder.join("a").display().to_string(), plugin("reach").display().to_string());
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--root", &a, "--allow", "roots=read", &reach];
+    let server = Server::start(&folder, &arguments).await;
+    for roots in nothing(&folder) {
+        let capabilities = if roots.is_some() { json!({ "roots": {} }) } else { json!({}) };
+        let mut session = server.legacy("2025-06-18", capabilities).await;
+        session.answer_with(move |method, _| if method == "roots/list" { roots.clone() } else { None });
+        assert_eq!(text(&session.call("reach_dirs", json!({})).await), format!("ro {a}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_says_whose_roots_count() {
+    let folder = Folder::new();
+    for name in ["a/x", "b/x"] {
+        folder.write(name, "");
+    }
+    let (a, b) = (folder.join("a"), folder.join("b"));
+    for (from, with_own, with_none) in [
+        ("", vec![&b], vec![&a]),
+        ("from = \"client\"", vec![&b], vec![&a]),
+        ("from = \"operator\"", vec![&a], vec![&a]),
+        ("from = \"both\"", vec![&b, &a], vec![&a]),
+    ] {
+        folder.config(&format!(
+            "[roots]\nwithin = [{:?}]\nfixed = [\"a\"]\n{from}\n[plugins.reach]\npath = {:?}\n[plugins.reach.grants]\n\
+             roots = \"read\"\n",
+            folder.path(),
+            plugin("reach")
+        ));
+        for (roots, expected) in [(json!({ "roots": [uri(&b)] }), with_own), (json!({ "roots": [] }), with_none)] {
+            let mut pipe = Pipe::start(&folder, &["run"]);
+            let expected: Vec<String> = expected.iter().map(|path| format!("ro {}", path.display())).collect();
+            assert_eq!(dirs(&mut pipe, Some(roots)).await, expected.join("\n"), "{from}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_too_much_hears_that_it_is_refused() {
+    let folder = Folder::new();
+    folder.plugin("echo");
+    let call = |bytes: usize| {
+        let params = json!({ "name": "echo_echo", "arguments": { "message": "x".repeat(bytes) } });
+        // As the clients in TypeScript write it: the id comes last.
+        format!(r#"{{"method":"tools/call","params":{params},"jsonrpc":"2.0","id":"mine"}}"#)
+    };
+    let config = folder.config(&format!("plugin_dir = {:?}\n", folder.path()));
+    let config = config.display().to_string();
+    let mut pipe = Pipe::start(&folder, &["run", "-c", &config]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe.send_raw(format!("{}\n", call(9 << 20)).as_bytes()).await;
+    let refused = pipe.refusal().await;
+    assert_eq!((&refused["id"], refused["error"]["code"].as_i64()), (&json!("mine"), Some(-32600)), "{refused}");
+    assert_eq!(text(&pipe.call("echo_echo", json!({ "message": "x" })).await), "x");
+
+    let server = Server::start(&folder, &["serve", "--listen", "127.0.0.1:0", "-c", &config]).await;
+    let headers = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+    let mut exchange = server.send("POST", "/mcp", &headers, call(20 << 20).as_bytes()).await;
+    assert_eq!(exchange.status(), 413);
+    assert_eq!(exchange.json().await["id"], "mine");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_null_stands_for_what_was_left_out() {
+    let folder = Folder::new();
+    folder.write("a/note", "one\ntwo\n");
+    let (a, files) = (folder.join("a").display().to_string(), plugin("files").display().to_string());
+    let mut pipe = Pipe::start(&folder, &["run", "--root", &a, "--allow", "roots=read", &files]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let note = folder.join("a/note");
+    let read = |head: Value| json!({ "path": note, "head": head, "tail": null });
+    assert_eq!(text(&pipe.call("files_read_text_file", read(json!(null))).await), "one\ntwo\n");
+    assert_eq!(text(&pipe.call("files_read_text_file", read(json!(1))).await).trim(), "one");
+    let missing = pipe.call("files_read_text_file", json!({ "path": null })).await;
+    assert!(is_error(&missing), "what is required is not left out: {missing}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_endpoint_has_a_slash_behind_it_or_not() {
+    let folder = Folder::new();
+    folder.plugin("echo");
+    let server = Server::loaded(&folder).await;
+    let body =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern_params(json!({}), json!({})) });
+    let headers = e2e::http::modern_headers(&body);
+    let mut headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    headers.extend([("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")]);
+    for path in ["/mcp", "/mcp/"] {
+        let mut exchange = server.send("POST", path, &headers, body.to_string().as_bytes()).await;
+        assert_eq!(exchange.status(), 200, "{path}");
+        assert_eq!(exchange.json().await["result"]["tools"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_can_have_a_face_of_its_own() {
+    let folder = Folder::new();
+    folder.config(&format!(
+        "[server]\nname = \"notes\"\ntitle = \"Notes\"\ndescription = \"Keeps notes\"\ninstructions = \"Ask first.\"\n\
+         website = \"https://notes.example\"\nicons = [{{ src = \"https://notes.example/i.png\", mime_type = \"image/png\", \
+         sizes = [\"48x48\"] }}]\n[plugins.echo]\npath = {:?}\n",
+        plugin("echo")
+    ));
+    let icons = json!([{ "src": "https://notes.example/i.png", "mimeType": "image/png", "sizes": ["48x48"] }]);
+    for (revision, title, rest) in
+        [("2024-11-05", false, false), ("2025-06-18", true, false), ("2025-11-25", true, true)]
+    {
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        let result = pipe.legacy(revision, json!({})).await;
+        assert_eq!(result["instructions"], "Ask first.");
+        let info = &result["serverInfo"];
+        assert_eq!(info["name"], "notes");
+        assert_eq!(info.get("title").is_some(), title, "{revision}: {info}");
+        for member in ["description", "websiteUrl", "icons"] {
+            assert_eq!(info.get(member).is_some(), rest, "{revision}: {info}");
+        }
+    }
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    let found = pipe.modern("server/discover", json!({}), json!({})).await.unwrap();
+    let info = &found["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!((&found["instructions"], &info["icons"]), (&json!("Ask first."), &icons), "{found}");
+    let listed = pipe.modern("tools/list", json!({}), json!({})).await.unwrap();
+    let info = &listed["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!((&info["name"], info.get("icons")), (&json!("notes"), None), "not in every result: {listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_knows_both_eras_can_be_made_to_begin_with_the_handshake() {
+    let folder = Folder::new();
+    folder.config(&format!("[protocol]\nmodern = false\n[plugins.echo]\npath = {:?}\n", plugin("echo")));
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    let refused = pipe.modern("server/discover", json!({}), json!({})).await.unwrap_err();
+    assert_eq!(refused["code"], -32600, "{refused}");
+    pipe.legacy("2025-11-25", json!({})).await;
+    assert_eq!(text(&pipe.call("echo_echo", json!({ "message": "x" })).await), "x");
+    let server = Server::loaded(&folder).await;
+    let exchange = server.open_modern(json!(1), "tools/list", json!({}), json!({})).await;
+    assert_eq!(exchange.status(), 400);
+    let mut session = server.legacy("2025-11-25", json!({})).await;
+    assert_eq!(text(&session.call("echo_echo", json!({ "message": "x" })).await), "x");
+    assert_ne!(MODERN, "2025-11-25");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_token_is_told_from_none_and_the_operator_who_was_refused() {
+    let folder = Folder::new();
+    folder.config(&format!("[http]\ntoken_env = \"T\"\n[plugins.echo]\npath = {:?}\n", plugin("echo")));
+    let arguments = ["serve", "--listen", "localhost:0"];
+    let server = Server::start_with(&folder, &arguments, &[("T", "secret")]).await;
+    let send = async |headers: &[(&str, &str)]| server.send("POST", "/mcp", headers, b"{}").await;
+    let none = send(&[]).await;
+    assert_eq!((none.status(), none.header("www-authenticate")), (401, Some("Bearer realm=\"wharf\"")));
+    let wrong = send(&[("Authorization", "Bearer x")]).await;
+    assert_eq!(wrong.status(), 401);
+    assert!(wrong.header("www-authenticate").unwrap().contains("error=\"invalid_token\""));
+    assert_eq!(send(&[("Host", "evil.example")]).await.status(), 403);
+    let log = server.wait_for_log("evil.example").await;
+    assert!(log.contains("host: evil.example, from 127.0.0.1") && !log.contains("secret"), "{log}");
+}
