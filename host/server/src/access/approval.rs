@@ -12,11 +12,13 @@ use crate::base::principal::Principal;
 pub struct Ask {
     /// Who wants it.
     pub principal: Principal,
+    /// The plugin that it is a call of, by its id.
     pub plugin: String,
     /// `tools/call`, `resources/read` or `prompts/get`.
     pub method: &'static str,
     /// The tool or prompt by the name that clients know, or the URI.
     pub name: String,
+    /// As the client wrote them.
     pub arguments: Value,
 }
 
@@ -30,6 +32,7 @@ impl fmt::Debug for Ask {
     }
 }
 
+/// Yes or no, once it is known.
 pub type Approval = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// Somebody who is asked about every call of a tool, resource or prompt. A function from an [`Ask`] to a future is one.

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 /// Makes a path of the config absolute.
 pub type Absolute<'a> = &'a dyn Fn(&str) -> Result<PathBuf>;
 
+/// What every kind of grant answers.
 pub trait Capability: Sized {
     /// The value of its key in the file.
     type Written;
@@ -27,11 +28,14 @@ pub trait Capability: Sized {
 /// What may be done with files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
+    /// Files can be read and folders listed.
     Read,
+    /// Files and folders can be changed, added and removed as well.
     ReadWrite,
 }
 
 impl Access {
+    /// From `read` or `read-write`.
     pub fn parse(text: &str) -> Result<Self> {
         match text {
             "read" => Ok(Self::Read),
@@ -40,6 +44,7 @@ impl Access {
         }
     }
 
+    /// As the config has it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",

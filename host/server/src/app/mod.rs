@@ -47,7 +47,14 @@ pub enum Error {
     Sandbox(#[from] wharf_sandbox::EngineError),
     /// A plugin that was given does not load.
     #[error("the plugin `{id}` does not load ({stage}): {problem}")]
-    Plugin { id: String, stage: &'static str, problem: String },
+    Plugin {
+        /// Which.
+        id: String,
+        /// Where it went wrong, such as `load`.
+        stage: &'static str,
+        /// What is wrong, for whoever runs the program.
+        problem: String,
+    },
     /// A call that cannot be made: there is no such tool, the arguments do not fit, or the tool asks its client.
     #[error("{0}")]
     Call(String),
@@ -251,6 +258,7 @@ impl Drop for Inner {
 }
 
 impl Wharf {
+    /// Says what it is to be made of.
     pub fn builder() -> Builder {
         Builder::default()
     }

@@ -128,6 +128,7 @@ impl Plugin {
         Ok(self)
     }
 
+    /// Its id.
     pub fn name(&self) -> &str {
         &self.id
     }

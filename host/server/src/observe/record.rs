@@ -18,19 +18,25 @@ use crate::base::principal::Principal;
 pub struct CallRecord {
     /// For whom. None: for wharf itself, which asks plugins for their lists.
     pub principal: Option<Principal>,
+    /// The plugin, by its id.
     pub plugin: String,
     /// The SHA-256 of the component that ran.
     pub digest: [u8; 32],
+    /// What it was to do.
     pub action: Action,
+    /// What it could touch.
     pub granted: Granted,
+    /// When it was to run.
     pub began: SystemTime,
     /// From the moment when it was to run, waiting for its turn included.
     pub took: Duration,
     /// How large its arguments were, and its outcome, in bytes.
     pub bytes_in: usize,
+    /// See `bytes_in`; 0 without an outcome.
     pub bytes_out: usize,
     /// What it tried and was refused.
     pub denials: Vec<Denial>,
+    /// How it ended.
     pub ended: Ended,
 }
 
@@ -40,7 +46,12 @@ pub enum Action {
     /// Say what it offers.
     List,
     /// What a client's request asks for: a tool, a resource or a prompt, by name or URI.
-    Request { method: Method, name: String },
+    Request {
+        /// `tools/call` and the others that reach a plugin.
+        method: Method,
+        /// The tool or prompt by the name that clients know, the URI, or what is completed.
+        name: String,
+    },
 }
 
 impl fmt::Display for Action {
@@ -73,6 +84,7 @@ impl Granted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
+    /// It answered.
     Done,
     /// It wants answers first.
     Asked,
@@ -84,6 +96,7 @@ pub enum Ended {
     TimedOut,
     /// It ran into a limit on memory or output.
     OverLimit,
+    /// It trapped, exited, or broke the contract.
     Crashed,
     /// Its access was taken away: a grant by the operator, or a root by the client.
     Revoked,
@@ -92,6 +105,7 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// In two words at the most.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -106,6 +120,7 @@ impl Ended {
         }
     }
 
+    /// How a run with this error ended.
     pub fn of(error: &CallError) -> Self {
         match error {
             CallError::Failed(_) => Self::Failed,
@@ -119,6 +134,7 @@ impl Ended {
 
 /// Who is told of each run when it has ended. Called where the run was, so it must not block.
 pub trait Observer: Send + Sync {
+    /// Takes the record of a run.
     fn ended(&self, record: &CallRecord);
 }
 
@@ -127,6 +143,7 @@ pub trait Observer: Send + Sync {
 pub struct Observers(Arc<[Box<dyn Observer>]>);
 
 impl Observers {
+    /// All of these.
     pub fn new(all: Vec<Box<dyn Observer>>) -> Self {
         Self(all.into())
     }

@@ -18,7 +18,9 @@ use crate::{
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PluginStatus {
+    /// Which.
     pub subject: Subject,
+    /// How it fares.
     pub status: Status,
     /// What is served of it: this version, or the last good one.
     pub serving: Option<Serving>,
@@ -30,18 +32,23 @@ pub struct PluginStatus {
 pub struct Serving {
     /// The SHA-256 of its component, in hexadecimal.
     pub sha256: String,
+    /// Its tools, in its own order, as all of the following.
     pub tools: Vec<Entry>,
     /// By URI.
     pub resources: Vec<Entry>,
     /// By URI template.
     pub templates: Vec<Entry>,
+    /// By name.
     pub prompts: Vec<Entry>,
+    /// Whether it completes arguments.
     pub completions: bool,
     /// What it is granted, a few words for each thing.
     pub granted: Vec<String>,
     /// What its imports would let it use, if it were granted; and what of that is not.
     pub could_use: Vec<&'static str>,
+    /// See `could_use`.
     pub not_granted: Vec<&'static str>,
+    /// The interfaces that its component imports.
     pub imports: Vec<String>,
     /// Whether calls of the same client may follow each other in one instance.
     pub reused: bool,
@@ -57,6 +64,7 @@ pub struct Entry {
     pub name: String,
     /// As the plugin calls it.
     pub own_name: String,
+    /// For people and models; empty if there is none.
     pub description: String,
     /// The JSON Schema of its arguments, if it is a tool.
     pub schema: Option<String>,

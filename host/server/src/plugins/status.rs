@@ -14,6 +14,7 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// The plugin with this id.
     pub fn plugin(id: &str) -> Self {
         Self::Plugin(id.to_owned())
     }
@@ -52,6 +53,7 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// In one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -73,15 +75,20 @@ impl fmt::Display for Stage {
 /// Why a plugin does not load: at which stage, and in words for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
+    /// Where it went wrong.
     pub stage: Stage,
+    /// What is wrong.
     pub text: String,
 }
 
 /// How a plugin fares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
+    /// It is served as the operator wants it.
     Serving,
+    /// It cannot be.
     Failed {
+        /// Why.
         problem: Problem,
         /// An older version is served.
         last_good: bool,
