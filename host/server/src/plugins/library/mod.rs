@@ -7,12 +7,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    path::Path,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, Semaphore, watch},
     task::{AbortHandle, JoinSet},
@@ -22,16 +20,16 @@ use tokio_util::sync::CancellationToken;
 use wharf_sandbox::{Sandbox, model::Kind};
 
 use super::{
-    announced::{Announcements, Kinds},
+    announced::Kinds,
     catalog::{Catalog, Generations, Served},
     install::{Fresh, Installed, Installer},
     loader::Loader,
-    published::{FIRST_LOAD, Published},
+    published::{FIRST_LOAD, Published, Publisher},
     status::{Problem, Stage, Status, Subject},
 };
 use crate::{
     access::scope::Scopes,
-    base::{ledger::Ledger, text::escaped},
+    base::ledger::Ledger,
     bridge::Offer,
     config::{Config, PluginConfig, Source, State},
     observe::record::Observers,
@@ -63,16 +61,9 @@ pub struct Library {
     arrived: Vec<Arrived>,
     last_attempt: u64,
     announced: HashMap<String, Announced>,
-    announcements: Announcements,
-    catalog: watch::Sender<Arc<Catalog>>,
-    ready: watch::Sender<bool>,
-    first: Arc<OnceLock<Generations>>,
-    files: Arc<Notify>,
     /// Where configs come from.
     configs: watch::Receiver<Arc<Config>>,
-    settled: watch::Sender<u64>,
-    status: Arc<Mutex<BTreeMap<Subject, Status>>>,
-    failures: tokio::sync::broadcast::Sender<Arc<str>>,
+    publisher: Publisher,
     /// When the first load is over for those who wait, whatever is still under way.
     patience: Instant,
     /// Told when something under way turns out to take long.
@@ -115,24 +106,8 @@ impl Library {
         observers: Observers,
         progress: fn(&str),
     ) -> (Self, Published) {
-        let (catalog, catalog_seen) = watch::channel(Arc::default());
-        let (ready, ready_seen) = watch::channel(false);
-        let (settled, settled_seen) = watch::channel(0);
-        let files: Arc<Notify> = Arc::default();
+        let (publisher, published) = Publisher::new();
         let config = Arc::clone(&configs.borrow());
-        let (failures, _) = tokio::sync::broadcast::channel(64);
-        let (status, first): (Arc<_>, Arc<OnceLock<Generations>>) = Default::default();
-        let announcements = Announcements::default();
-        let published = Published {
-            catalog: catalog_seen,
-            ready: ready_seen,
-            first: Arc::clone(&first),
-            files: Arc::clone(&files),
-            settled: settled_seen,
-            announcements: announcements.clone(),
-            status: Arc::clone(&status),
-            failures: failures.clone(),
-        };
         let library = Self {
             installer: Arc::new(Installer::new(Loader::new(sandbox, progress), Arc::clone(&scopes), ledger, observers)),
             scopes,
@@ -146,15 +121,8 @@ impl Library {
             arrived: Vec::new(),
             last_attempt: 0,
             announced: HashMap::new(),
-            announcements,
-            catalog,
-            ready,
-            first,
-            files,
             configs,
-            settled,
-            status,
-            failures,
+            publisher,
             patience: Instant::now() + FIRST_LOAD,
             slow: Arc::default(),
         };
@@ -168,7 +136,7 @@ impl Library {
             let due =
                 self.announced.iter().filter(|(id, one)| !one.kinds.is_empty() && !self.under_way.contains_key(*id));
             let due = due.map(|(_, one)| one.next).min();
-            let waiting_for_first = !*self.ready.borrow();
+            let waiting_for_first = !self.publisher.is_ready();
             tokio::select! {
                 biased;
                 // What was asked for before the end of the input waits for the first load; after that nothing does.
@@ -177,9 +145,9 @@ impl Library {
                     Ok(()) => self.reconfigure(),
                     Err(_) => return,
                 },
-                () = self.files.notified() => self.begin(),
+                () = self.publisher.files.notified() => self.begin(),
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => self.done(done),
-                () = self.announcements.notified() => self.take_announcements(),
+                () = self.publisher.announcements.notified() => self.take_announcements(),
                 () = sleep_until(due.unwrap_or(self.patience)), if due.is_some() => self.list_again(),
                 () = self.slow.notified(), if waiting_for_first => {}
                 () = sleep_until(self.patience), if waiting_for_first => {}
@@ -203,7 +171,7 @@ impl Library {
     fn settle(&mut self) {
         use std::sync::atomic::Ordering;
         let waits = self.under_way.values().any(|one| one.kinds.is_none() && !one.slow.load(Ordering::Relaxed));
-        let first = !*self.ready.borrow();
+        let first = !self.publisher.is_ready();
         let until = if first { self.patience } else { self.settled_by };
         let news = self.unpublished || !self.arrived.is_empty();
         if (first || news) && waits && Instant::now() < until {
@@ -214,11 +182,10 @@ impl Library {
             self.publish(self.generations);
         }
         if first {
-            self.ready.send_replace(true);
+            self.publisher.set_ready();
         }
         if self.under_way.values().all(|one| one.kinds.is_some()) {
-            let number = self.config.number;
-            self.settled.send_if_modified(|settled| std::mem::replace(settled, number) != number);
+            self.publisher.settle(self.config.number);
         }
     }
 
@@ -237,7 +204,7 @@ impl Library {
         }
         // What is taken away is gone at once; lists are told to have changed when all of the change is there.
         if self.unpublished {
-            let told = self.catalog.borrow().generations;
+            let told = self.publisher.generations();
             self.publish(told);
             self.change();
         }
@@ -306,7 +273,7 @@ impl Library {
                 let id = self.under_way.iter().find(|(_, one)| one.abort.id() == error.id());
                 let Some(id) = id.map(|(id, _)| id.clone()) else { return };
                 self.under_way.remove(&id);
-                return self.report(
+                return self.publisher.report(
                     Subject::plugin(&id),
                     Stage::Load,
                     &format!("a defect of wharf: {error}"),
@@ -335,7 +302,7 @@ impl Library {
     fn take_in_one(&mut self, id: String, installed: Installed, kinds: Option<Kinds>) {
         match (installed, kinds) {
             (Installed::Same, _) => {
-                self.set_status(Subject::plugin(&id), Some(Status::Serving));
+                self.publisher.set_status(Subject::plugin(&id), Some(Status::Serving));
             }
             (Installed::Fresh(fresh), kinds) => {
                 let before = self.generations;
@@ -361,7 +328,12 @@ impl Library {
                 if let Some(instead) = instead {
                     self.serve(*instead);
                 }
-                self.report(Subject::plugin(&id), problem.stage, &problem.text, self.served.contains_key(&id));
+                self.publisher.report(
+                    Subject::plugin(&id),
+                    problem.stage,
+                    &problem.text,
+                    self.served.contains_key(&id),
+                );
                 if let (Some(_), Some(announced)) = (kinds, self.announced.get_mut(&id)) {
                     let wait = FIRST_BACKOFF.saturating_mul(1 << announced.failures.min(16)).min(LONGEST_BACKOFF);
                     announced.failures += 1;
@@ -373,7 +345,7 @@ impl Library {
 
     /// Notes what plugins have announced.
     fn take_announcements(&mut self) {
-        for (id, kinds) in self.announcements.take() {
+        for (id, kinds) in self.publisher.announcements.take() {
             if self.served.contains_key(&id) {
                 let new = || Announced { kinds: Kinds::default(), next: Instant::now(), failures: 0 };
                 self.announced.entry(id).or_insert_with(new).kinds.add(kinds);
@@ -421,13 +393,11 @@ impl Library {
         }
         self.announced.retain(|id, _| ids.contains(id.as_str()));
         self.arrived.retain(|one| ids.contains(one.id.as_str()));
-        let mut status = self.status.lock();
-        status.retain(|subject, _| match subject {
+        self.publisher.retain(|subject| match subject {
             Subject::PluginDir => true,
             Subject::File(path) => path.exists(),
             Subject::Plugin(id) => ids.contains(id.as_str()),
         });
-        drop(status);
         self.installer.loader.forget_all_but(|source| sources.contains(source));
     }
 
@@ -455,17 +425,22 @@ impl Library {
                     Some(previous) => self.served.insert(id.clone(), previous),
                     None => self.served.remove(&id),
                 };
-                self.report(Subject::plugin(&id), problem.stage, &problem.text, self.served.contains_key(&id));
+                self.publisher.report(
+                    Subject::plugin(&id),
+                    problem.stage,
+                    &problem.text,
+                    self.served.contains_key(&id),
+                );
                 return;
             }
             if self.take_out(&clash.loser).is_some() {
-                self.report(Subject::plugin(&clash.loser), problem.stage, &problem.text, false);
+                self.publisher.report(Subject::plugin(&clash.loser), problem.stage, &problem.text, false);
             }
         }
         let now = self.served.get(&id).map(|served| Arc::clone(&served.offer));
         self.count_changes(previous.as_ref().map(|old| &*old.offer), now.as_deref());
         self.change();
-        self.set_status(Subject::plugin(&id), Some(Status::Serving));
+        self.publisher.set_status(Subject::plugin(&id), Some(Status::Serving));
         tracing::info!(plugin = id, "serving");
     }
 
@@ -547,37 +522,9 @@ impl Library {
         match Catalog::build(self.in_order(), generations, self.config.page_items) {
             Ok(catalog) => {
                 self.unpublished = false;
-                self.first.get_or_init(|| self.generations);
-                self.catalog.send_replace(Arc::new(catalog));
+                self.publisher.publish(catalog, self.generations);
             }
             Err(clash) => tracing::error!(plugin = clash.loser, "not published: {}", clash.problem),
         }
-    }
-
-    /// Tells operator and clients of a failure, once until it changes. Clients hear that there is one; what exactly is the
-    /// operator's, since a plugin can put into it whatever it knows.
-    fn report(&self, subject: Subject, stage: Stage, problem: &str, last_good: bool) {
-        let problem = escaped(problem);
-        let status = Status::Failed { problem: Problem { stage, text: problem.clone() }, last_good };
-        let name = subject.to_string();
-        if self.set_status(subject, Some(status)) {
-            let still = if last_good { "; its last good version serves" } else { "" };
-            tracing::error!(plugin = name, stage = %stage, "does not load: {problem}{still}");
-            // Nobody listening is no failure.
-            let shown = Path::new(&name).file_name().unwrap_or_default().to_string_lossy();
-            let text =
-                format!("The plugin `{}` does not load ({stage}){still}; the server's log says why.", escaped(&shown));
-            self.failures.send(text.into()).ok();
-        }
-    }
-
-    /// True if this is news.
-    fn set_status(&self, subject: Subject, new: Option<Status>) -> bool {
-        let mut status = self.status.lock();
-        let old = match new.clone() {
-            Some(new) => status.insert(subject, new),
-            None => status.remove(&subject),
-        };
-        old != new
     }
 }

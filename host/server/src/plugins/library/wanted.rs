@@ -15,14 +15,14 @@ impl Library {
         let mut wanted = self.config.plugins.clone();
         let Some(folder) = &self.config.plugin_dir else { return wanted };
         if let Err(error) = config::check_trusted_directory(folder, "plugin folder") {
-            self.report(Subject::PluginDir, Stage::Read, &format!("{error:#}"), false);
+            self.publisher.report(Subject::PluginDir, Stage::Read, &format!("{error:#}"), false);
             return wanted;
         }
         let entries = match std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>) {
             Ok(entries) => entries,
             Err(error) => {
                 // What cannot be read is not gone: what was there stays.
-                self.report(Subject::PluginDir, Stage::Read, &format!("{}: {error}", folder.display()), true);
+                self.publisher.report(Subject::PluginDir, Stage::Read, &format!("{}: {error}", folder.display()), true);
                 wanted.extend(
                     self.served
                         .values()
@@ -33,7 +33,7 @@ impl Library {
                 return wanted;
             }
         };
-        self.set_status(Subject::PluginDir, None);
+        self.publisher.set_status(Subject::PluginDir, None);
         let configured: Vec<FileId> = wanted.iter().filter_map(|plugin| FileId::at(plugin.source.path()?)).collect();
         let mut dropped: Vec<(String, PathBuf)> = entries
             .iter()
@@ -55,7 +55,7 @@ impl Library {
                 Ok(()) => None,
             };
             match problem {
-                Some(problem) => self.report(Subject::File(path), Stage::Name, &problem, false),
+                Some(problem) => self.publisher.report(Subject::File(path), Stage::Name, &problem, false),
                 None => wanted.push(Arc::new(self.config.dropped_in(&id, path))),
             }
         }
