@@ -1,14 +1,18 @@
 //! Tells the time in any zone and converts between zones. The zone data is built in, so it needs no file and no grant:
 //! clocks are open to every plugin.
 
-use jiff::{Timestamp, Zoned, civil::Time, tz::TimeZone};
+use jiff::{
+    Timestamp, Zoned,
+    civil::{DateTime, Time},
+    tz::{AmbiguousOffset, TimeZone},
+};
 use wharf_sdk::prelude::*;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(crate = "wharf_sdk::serde")]
 #[schemars(crate = "wharf_sdk::schemars")]
 struct CurrentTime {
-    /// An IANA zone such as `Europe/Lisbon`; UTC if left out.
+    /// An IANA zone such as `Europe/Lisbon`; this server's own if left out.
     timezone: Option<String>,
 }
 
@@ -52,7 +56,10 @@ impl Plugin {
     /// Tells the current time in a zone.
     #[tool(title = "Current time", read_only, open_world = false)]
     fn get_current_time(args: CurrentTime) -> Result<Json<Moment>> {
-        let zone = zone(args.timezone.as_deref().unwrap_or("UTC"))?;
+        let zone = match args.timezone {
+            Some(name) => zone(&name)?,
+            None => local()?,
+        };
         Ok(Json(moment(&Timestamp::now().to_zoned(zone))))
     }
 
@@ -62,12 +69,48 @@ impl Plugin {
         let (source, target) = (zone(&args.source_timezone)?, zone(&args.target_timezone)?);
         let time: Time = Time::strptime("%H:%M", &args.time)
             .map_err(|_| Error::failed(format!("`{}` is not a time of day such as 16:30", args.time)))?;
-        let here = Timestamp::now().to_zoned(source).with().time(time).build()?;
+        let here = at(&source, Timestamp::now().to_zoned(source.clone()).date().to_datetime(time))?;
         let there = here.with_time_zone(target);
-        let seconds = there.offset().seconds() - here.offset().seconds();
-        let difference = format!("{:+}h", f64::from(seconds) / 3600.0);
+        let difference = hours(there.offset().seconds() - here.offset().seconds());
         Ok(Json(Conversion { source: moment(&here), target: moment(&there), time_difference: difference }))
     }
+}
+
+/// The table of this plugin in the operator's file.
+#[derive(Deserialize)]
+#[serde(crate = "wharf_sdk::serde")]
+struct Config {
+    timezone: Option<String>,
+}
+
+/// The zone of whoever runs the server: the operator's `timezone`, else the variable `TZ` if it is granted, else UTC. A plugin sees
+/// nothing of the machine that would tell.
+fn local() -> Result<TimeZone> {
+    let config: Config = wharf_sdk::serde_json::from_str(&host::config())?;
+    let name = config.timezone.or_else(|| std::env::var("TZ").ok().filter(|name| !name.is_empty()));
+    zone(name.as_deref().unwrap_or("UTC"))
+}
+
+/// The moment when clocks in a zone show this. Where they show it twice, the first time; where they never do, that is said.
+fn at(zone: &TimeZone, shown: DateTime) -> Result<Zoned> {
+    let moment = zone.to_ambiguous_zoned(shown);
+    if let AmbiguousOffset::Gap { .. } = moment.offset() {
+        let name = zone.iana_name().unwrap_or_default();
+        return Err(Error::failed(format!(
+            "Invalid time: clocks in {name} skip {} on that day",
+            shown.strftime("%H:%M")
+        )));
+    }
+    Ok(moment.earlier()?)
+}
+
+/// A difference in hours, as the reference server writes it: one digit behind the point at least, two at most.
+fn hours(seconds: i32) -> String {
+    let hours = f64::from(seconds) / 3600.0;
+    if hours.fract() == 0.0 {
+        return format!("{hours:+.1}h");
+    }
+    format!("{}h", format!("{hours:+.2}").trim_end_matches('0'))
 }
 
 fn zone(name: &str) -> Result<TimeZone> {
@@ -80,5 +123,30 @@ fn moment(time: &Zoned) -> Moment {
         datetime: time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
         day_of_week: time.strftime("%A").to_string(),
         is_dst: time.time_zone().to_offset_info(time.timestamp()).dst().is_dst(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    #[test]
+    fn times_that_do_not_exist_are_refused_and_those_that_exist_twice_are_the_first() {
+        let zone = zone("America/New_York").unwrap();
+        let skipped = at(&zone, date(2027, 3, 14).at(2, 30, 0, 0));
+        assert!(matches!(skipped, Err(Error::Failed(problem)) if problem.contains("skip 02:30")));
+        let twice = at(&zone, date(2026, 11, 1).at(1, 30, 0, 0)).unwrap();
+        assert_eq!(moment(&twice).datetime, "2026-11-01T01:30:00-04:00");
+    }
+
+    #[test]
+    fn differences_are_written_as_the_reference_server_does() {
+        for (seconds, expected) in
+            [(9 * 3600, "+9.0h"), (-5 * 3600, "-5.0h"), (20_700, "+5.75h"), (-12_600, "-3.5h"), (0, "+0.0h")]
+        {
+            assert_eq!(hours(seconds), expected);
+        }
     }
 }

@@ -14,6 +14,7 @@
 mod answers_modern;
 mod asking;
 mod cache;
+mod clock;
 mod config_errors;
 mod conformance_doc;
 mod eras;
