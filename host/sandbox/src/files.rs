@@ -150,7 +150,8 @@ fn more(own: &mut rustix::fs::Dir) -> VecDeque<Result<DirectoryEntry, ErrorCode>
             Some(Ok(entry)) => entry,
         };
         let name = entry.file_name();
-        if name != c"." && name != c".." {
+        // A name that is no text cannot be said in WASI. It is left out: an error in its place would hide the rest of the folder.
+        if name != c"." && name != c".." && name.to_str().is_ok() {
             read.push_back(describe(own, name, entry.file_type()));
         }
     }
@@ -172,8 +173,7 @@ fn describe(own: &rustix::fs::Dir, name: &std::ffi::CStr, mut kind: FileType) ->
         // Pipes and sockets are unknown to WASI's own function too.
         _ => DescriptorType::Unknown,
     };
-    // A name that is no text can be shown and not used; an error would hide the rest of the folder.
-    let name = name.to_string_lossy().into_owned();
+    let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
     Ok(DirectoryEntry { type_, name })
 }
 

@@ -258,13 +258,16 @@ async fn of_large_files_only_what_is_asked_for_is_read() {
     std::fs::write(&path, &lines).unwrap();
     let refused = editor.refuses("read_text_file", json!({ "path": path })).await;
     assert!(refused.contains("head, tail, or startLine"), "{refused}");
-    let (first, last) = (&lines[..37], &lines[lines.len() - 37..]);
-    assert_eq!(editor.says("read_text_file", json!({ "path": path, "head": 1 })).await, first);
-    assert_eq!(editor.says("read_text_file", json!({ "path": path, "tail": 1 })).await, last);
-    let wide = editor.says("read_text_file", json!({ "path": path, "tail": 5000 })).await;
-    assert_eq!(wide, lines[lines.len() - 5000 * 37..]);
-    let middle = json!({ "path": path, "startLine": 1_000_001, "endLine": 1_000_001 });
-    assert_eq!(editor.says("read_text_file", middle).await, lines[37_000_000..37_000_037]);
+    let line = lines.find('\n').unwrap() + 1;
+    let of = |from: usize, count: usize| &lines[from * line..(from + count) * line];
+    for (arguments, expected) in [
+        (json!({ "path": path, "head": 1 }), of(0, 1)),
+        (json!({ "path": path, "tail": 1 }), of(1_999_999, 1)),
+        (json!({ "path": path, "tail": 5000 }), of(1_995_000, 5000)),
+        (json!({ "path": path, "startLine": 1_000_001, "endLine": 1_000_001 }), of(1_000_000, 1)),
+    ] {
+        assert_eq!(editor.says("read_text_file", arguments).await, expected);
+    }
     editor.pipe.close().await;
 }
 
@@ -276,7 +279,7 @@ async fn a_name_that_is_no_text_hides_no_other() {
     std::fs::write(root.join(OsStr::from_bytes(b"bad-\xff.txt")), "").unwrap();
     let root = root.display().to_string();
     let listed = editor.says("list_directory", json!({ "path": root })).await;
-    assert!(listed.contains("[FILE] notes.txt") && listed.contains("bad-\u{fffd}.txt"), "{listed}");
+    assert!(listed.contains("[FILE] notes.txt") && !listed.contains("bad"), "{listed}");
     let found = editor.says("search_files", json!({ "path": root, "pattern": "*.txt" })).await;
     assert!(found.contains("notes.txt"), "{found}");
     editor.pipe.close().await;

@@ -57,7 +57,7 @@ async fn over_http_as_well() {
     let folder = Folder::new();
     folder.write("a/x", "");
     let (a, reach) = (folder.join("a").display().to_string(), plugin("reach").display().to_string());
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--root", &a, "--allow", "roots=read", &reach];
+    let arguments = ["--root", &a, "--allow", "roots=read", &reach];
     let server = Server::start(&folder, &arguments).await;
     for roots in nothing(&folder) {
         let capabilities = if roots.is_some() { json!({ "roots": {} }) } else { json!({}) };
@@ -81,9 +81,10 @@ async fn the_operator_says_whose_roots_count() {
         ("from = \"both\"", vec![&b, &a], vec![&a]),
     ] {
         folder.config(&format!(
-            "[roots]\nwithin = [{:?}]\nfixed = [\"a\"]\n{from}\n[plugins.reach]\npath = {:?}\n[plugins.reach.grants]\n\
+            "[roots]\nwithin = [{:?}]\nfixed = [{:?}]\n{from}\n[plugins.reach]\npath = {:?}\n[plugins.reach.grants]\n\
              roots = \"read\"\n",
             folder.path(),
+            a,
             plugin("reach")
         ));
         for (roots, expected) in [(json!({ "roots": [uri(&b)] }), with_own), (json!({ "roots": [] }), with_none)] {
@@ -108,11 +109,11 @@ async fn who_sends_too_much_hears_that_it_is_refused() {
     let mut pipe = Pipe::start(&folder, &["run", "-c", &config]);
     pipe.legacy("2025-11-25", json!({})).await;
     pipe.send_raw(format!("{}\n", call(9 << 20)).as_bytes()).await;
-    let refused = pipe.refusal().await;
-    assert_eq!((&refused["id"], refused["error"]["code"].as_i64()), (&json!("mine"), Some(-32600)), "{refused}");
+    let refused = pipe.response(&json!("mine")).await;
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
     assert_eq!(text(&pipe.call("echo_echo", json!({ "message": "x" })).await), "x");
 
-    let server = Server::start(&folder, &["serve", "--listen", "127.0.0.1:0", "-c", &config]).await;
+    let server = Server::start(&folder, &["-c", &config]).await;
     let headers = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
     let mut exchange = server.send("POST", "/mcp", &headers, call(20 << 20).as_bytes()).await;
     assert_eq!(exchange.status(), 413);
@@ -137,7 +138,7 @@ async fn a_null_stands_for_what_was_left_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_endpoint_has_a_slash_behind_it_or_not() {
     let folder = Folder::new();
-    folder.plugin("echo");
+    folder.config(&format!("[plugins.echo]\npath = {:?}\n", plugin("echo")));
     let server = Server::loaded(&folder).await;
     let body =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern_params(json!({}), json!({})) });
@@ -192,7 +193,7 @@ async fn who_knows_both_eras_can_be_made_to_begin_with_the_handshake() {
     assert_eq!(refused["code"], -32600, "{refused}");
     pipe.legacy("2025-11-25", json!({})).await;
     assert_eq!(text(&pipe.call("echo_echo", json!({ "message": "x" })).await), "x");
-    let server = Server::loaded(&folder).await;
+    let server = Server::start(&folder, &[]).await;
     let exchange = server.open_modern(json!(1), "tools/list", json!({}), json!({})).await;
     assert_eq!(exchange.status(), 400);
     let mut session = server.legacy("2025-11-25", json!({})).await;
@@ -204,8 +205,7 @@ async fn who_knows_both_eras_can_be_made_to_begin_with_the_handshake() {
 async fn a_wrong_token_is_told_from_none_and_the_operator_who_was_refused() {
     let folder = Folder::new();
     folder.config(&format!("[http]\ntoken_env = \"T\"\n[plugins.echo]\npath = {:?}\n", plugin("echo")));
-    let arguments = ["serve", "--listen", "localhost:0"];
-    let server = Server::start_with(&folder, &arguments, &[("T", "secret")]).await;
+    let server = Server::start_with(&folder, &[], &[("T", "secret")]).await;
     let send = async |headers: &[(&str, &str)]| server.send("POST", "/mcp", headers, b"{}").await;
     let none = send(&[]).await;
     assert_eq!((none.status(), none.header("www-authenticate")), (401, Some("Bearer realm=\"wharf\"")));

@@ -113,6 +113,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn this_machine_has_a_name() {
+        assert_eq!(parse_listen("localhost:7300").unwrap().to_string(), "127.0.0.1:7300");
+        assert_eq!(parse_listen("[::1]:7300").unwrap().to_string(), "[::1]:7300");
+        for wrong in ["localhost", "localhost:", "wharf.example:7300", "7300", ""] {
+            assert!(parse_listen(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn tokens_match_only_themselves() {
         let token = Token::new("secret");
         for (other, matches) in [("secret", true), ("secreT", false), ("secre", false), ("secrets", false), ("", false)]
