@@ -98,22 +98,20 @@ async fn the_operator_says_whose_roots_count() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_sends_too_much_hears_that_it_is_refused() {
     let folder = Folder::new();
-    folder.plugin("echo");
     let call = |bytes: usize| {
         let params = json!({ "name": "echo_echo", "arguments": { "message": "x".repeat(bytes) } });
         // As the clients in TypeScript write it: the id comes last.
         format!(r#"{{"method":"tools/call","params":{params},"jsonrpc":"2.0","id":"mine"}}"#)
     };
-    let config = folder.config(&format!("plugin_dir = {:?}\n", folder.path()));
-    let config = config.display().to_string();
-    let mut pipe = Pipe::start(&folder, &["run", "-c", &config]);
+    folder.config(&format!("[plugins.echo]\npath = {:?}\n", plugin("echo")));
+    let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.legacy("2025-11-25", json!({})).await;
     pipe.send_raw(format!("{}\n", call(9 << 20)).as_bytes()).await;
     let refused = pipe.response(&json!("mine")).await;
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
     assert_eq!(text(&pipe.call("echo_echo", json!({ "message": "x" })).await), "x");
 
-    let server = Server::start(&folder, &["-c", &config]).await;
+    let server = Server::start(&folder, &[]).await;
     let headers = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
     let mut exchange = server.send("POST", "/mcp", &headers, call(20 << 20).as_bytes()).await;
     assert_eq!(exchange.status(), 413);
@@ -146,9 +144,9 @@ async fn the_endpoint_has_a_slash_behind_it_or_not() {
     let mut headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
     headers.extend([("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")]);
     for path in ["/mcp", "/mcp/"] {
-        let mut exchange = server.send("POST", path, &headers, body.to_string().as_bytes()).await;
+        let exchange = server.send("POST", path, &headers, body.to_string().as_bytes()).await;
         assert_eq!(exchange.status(), 200, "{path}");
-        assert_eq!(exchange.json().await["result"]["tools"].as_array().map(Vec::len), Some(1));
+        assert!(String::from_utf8_lossy(&exchange.drain().await).contains("\"echo_echo\""), "{path}");
     }
 }
 
