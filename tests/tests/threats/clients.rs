@@ -318,7 +318,7 @@ async fn a_pipe_is_bounded_in_bytes_too() {
         "[0],".repeat(2 * MIB - 100)
     );
     pipe.send_raw(line.as_bytes()).await;
-    let refused = pipe.refusal().await;
+    let refused = pipe.response(&json!("big")).await;
     assert!(refused["error"]["message"].as_str().unwrap().contains("total_host_memory_mib"), "{refused}");
     let result = pipe.call("by_echo", json!({ "message": "well" })).await;
     assert_eq!(e2e::text(&result), "well");
