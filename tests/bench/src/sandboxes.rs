@@ -13,7 +13,7 @@ use std::{
 use anyhow::Result;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store,
-    component::{Component, Linker, ResourceTable, Val},
+    component::{Component, Linker, ResourceTable, Val, types::ComponentItem},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wharf_sandbox::{Call, Code, Limits, List, NoEvents, Plugin, PluginSpec, Sandbox, Scope};
@@ -62,6 +62,10 @@ impl WasiView for State {
     }
 }
 
+fn is_function(item: &ComponentItem) -> bool {
+    matches!(item, ComponentItem::ComponentFunc(_))
+}
+
 /// wasmtime alone: a pool with the settings that wharf uses, a store, an instance and one call.
 fn bare(component: &[u8]) -> wasmtime::Result<Once> {
     let mut pool = PoolingAllocationConfig::new();
@@ -80,7 +84,14 @@ fn bare(component: &[u8]) -> wasmtime::Result<Once> {
     let component = Component::new(&engine, component)?;
     let mut linker: Linker<State> = Linker::new(&engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    linker.define_unknown_imports_as_traps(&component)?;
+    // What plugins call of the host is not called here. WASI is real: a trap of its exact version would go before it.
+    for (name, import) in component.component_type().imports(&engine).filter(|(name, _)| name.starts_with("wharf:")) {
+        let ComponentItem::ComponentInstance(functions) = import.ty else { continue };
+        let mut interface = linker.instance(name)?;
+        for (function, _) in functions.exports(&engine).filter(|(_, item)| is_function(&item.ty)) {
+            interface.func_new(function, |_, _, _, _| Err(wasmtime::Error::msg("the host is not there")))?;
+        }
+    }
     let pre = linker.instantiate_pre(&component)?;
     let (_, interface) = component
         .component_type()
