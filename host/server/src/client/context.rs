@@ -57,9 +57,10 @@ pub struct Context {
     pub session: Option<Arc<Session>>,
     /// Folders that are open to whoever asks, whatever it says of its own.
     pub roots: Option<CallRoots>,
-    /// Cancelled when nobody is left to hear more: the connection is over, or wharf stops.
-    pub stop: CancellationToken,
-    /// Headers that mirror parts of the request, where it came with such.
+    /// Cancelled when the connection is over, where that is before wharf stops: see [`Context::stop`]. Shared, because each
+    /// clone of a token takes a lock that all of its clones have in common.
+    pub connection: Option<Arc<CancellationToken>>,
+    /// The headers that mirror arguments, of a request that has to have them.
     pub headers: Option<Arc<HeaderMap>>,
     /// What runs in the background, the task it runs as.
     pub task: Option<Arc<Running>>,
@@ -92,7 +93,7 @@ impl Context {
             charge,
             session: Some(Arc::clone(session)),
             roots: None,
-            stop: server.stop.clone(),
+            connection: None,
             headers: None,
             task: None,
             progressed: Arc::new(Mutex::new((f64::NEG_INFINITY, None))),
@@ -126,7 +127,7 @@ impl Context {
             charge,
             session: None,
             roots: None,
-            stop: server.stop.clone(),
+            connection: None,
             headers: None,
             task: None,
             progressed: Arc::new(Mutex::new((f64::NEG_INFINITY, None))),
@@ -148,7 +149,7 @@ impl Context {
             charge,
             session: None,
             roots: None,
-            stop: server.stop.clone(),
+            connection: None,
             headers: None,
             task: None,
             progressed: Arc::new(Mutex::new((f64::NEG_INFINITY, None))),
@@ -200,6 +201,11 @@ impl Context {
         if let Some(left) = last.and_then(|last| PROGRESS_BEFORE_ANSWER.checked_sub(last.elapsed())) {
             tokio::time::sleep(left).await;
         }
+    }
+
+    /// Cancelled when nobody is left to hear more: the connection is over, or wharf stops.
+    pub fn stop(&self) -> &CancellationToken {
+        self.connection.as_deref().unwrap_or(&self.server.stop)
     }
 
     /// What a plugin is told of this request.

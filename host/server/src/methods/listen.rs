@@ -91,7 +91,7 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
     let subscription = Subscription { id: ctx.id.clone(), revision: ctx.encoder.revision, owner, filter, last_told };
     tokio::select! {
         () = feed.run(&subscription, &ctx.outbox) => {}
-        () = ctx.stop.cancelled() => {}
+        () = ctx.stop().cancelled() => {}
     }
     Ok(ctx.encoder.listen_ended(&ctx.id))
 }

@@ -20,6 +20,9 @@ use crate::{
     methods::{response::Answer, router},
 };
 
+/// How the names of headers begin that mirror arguments.
+const MIRRORING: &str = "mcp-param-";
+
 /// Where a request comes in.
 pub struct Door<'a> {
     pub server: &'a Arc<Server>,
@@ -148,7 +151,9 @@ fn modern(
         }
         ctx.method(&request.method).map_err(|error| Refusal { kind: Kind::NoSuchMethod, error })?;
         check_name(headers, request)?;
-        ctx.headers = Some(Arc::new(headers.clone()));
+        let mirroring = headers.iter().filter(|(name, _)| name.as_str().starts_with(MIRRORING));
+        let mirroring: HeaderMap = mirroring.map(|(name, value)| (name.clone(), value.clone())).collect();
+        ctx.headers = Some(Arc::new(mirroring));
     }
     Ok(Admitted::Runs(Box::new(ctx)))
 }

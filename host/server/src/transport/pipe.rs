@@ -37,7 +37,7 @@ pub struct Pipe {
     /// Everything that works for it.
     tracker: TaskTracker,
     /// Cancelled when the other end is gone, or wharf stops.
-    stop: CancellationToken,
+    stop: Arc<CancellationToken>,
     session: Mutex<Option<Arc<Session>>>,
     in_flight: InFlight,
     feeding: Mutex<bool>,
@@ -53,7 +53,7 @@ impl Pipe {
     /// `modern`: whether requests without a handshake are served here too.
     pub fn new(server: Arc<Server>, outbox: Outbox, client: Client, modern: bool) -> Arc<Self> {
         let (session, in_flight, feeding, tracker) = Default::default();
-        let stop = server.stop.child_token();
+        let stop = Arc::new(server.stop.child_token());
         Arc::new(Self { server, outbox, client, modern, tracker, stop, session, in_flight, feeding })
     }
 
@@ -203,7 +203,7 @@ impl Pipe {
             self.begin(session);
         }
         ctx.roots.clone_from(&self.client.roots);
-        ctx.stop = self.stop.clone();
+        ctx.connection = Some(Arc::clone(&self.stop));
         // Known to be under way before the next line is read, which may cancel it.
         let entered = match self.in_flight.enter(&request.id, &ctx.outbox.voice) {
             Ok(entered) => entered,
