@@ -204,13 +204,20 @@ async fn a_wrong_token_is_told_from_none_and_the_operator_who_was_refused() {
     let folder = Folder::new();
     folder.config(&format!("[http]\ntoken_env = \"T\"\n[plugins.echo]\npath = {:?}\n", plugin("echo")));
     let server = Server::start_with(&folder, &[], &[("T", "secret")]).await;
-    let send = async |headers: &[(&str, &str)]| server.send("POST", "/mcp", headers, b"{}").await;
+    let body =
+        json!({ "jsonrpc": "2.0", "method": "tools/list", "id": "seven", "params": { "pad": "x".repeat(20_000) } });
+    let send = async |headers: &[(&str, &str)]| server.send("POST", "/mcp", headers, body.to_string().as_bytes()).await;
     let none = send(&[]).await;
     assert_eq!((none.status(), none.header("www-authenticate")), (401, Some("Bearer realm=\"wharf\"")));
     let wrong = send(&[("Authorization", "Bearer x")]).await;
     assert_eq!(wrong.status(), 401);
     assert!(wrong.header("www-authenticate").unwrap().contains("error=\"invalid_token\""));
-    assert_eq!(send(&[("Host", "evil.example")]).await.status(), 403);
+    let elsewhere = send(&[("Host", "evil.example")]).await;
+    assert_eq!(elsewhere.status(), 403);
+    // Clients show nothing of an error that names no request of theirs.
+    for mut refused in [none, wrong, elsewhere] {
+        assert_eq!(refused.json().await["id"], "seven");
+    }
     let log = server.wait_for_log("evil.example").await;
     assert!(log.contains("host: evil.example, from 127.0.0.1") && !log.contains("secret"), "{log}");
 }

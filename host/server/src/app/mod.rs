@@ -1,7 +1,6 @@
-//! wharf as a whole: everything behind the transports, put together and run. The binary's commands are written with this, and
-//! so is any other program that wharf is a part of.
+//! Puts everything together and runs it. The commands of the binary use this, and so does any program that embeds wharf.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 
 use axum::Router;
 use parking_lot::Mutex;
@@ -22,7 +21,7 @@ use self::current::{Current, Origins};
 use crate::{
     access::{approval::Approver, scope::Scopes},
     base::{ledger::Ledger, paths::Stamp, principal::Principal},
-    client::server::{Server, Shared},
+    client::server::{DRAIN, Server, Shared},
     config::{self, CommandLine, Config, Plugin},
     methods::call::direct,
     observe::record::{Observer, Observers},
@@ -32,30 +31,27 @@ use crate::{
 
 mod current;
 
-/// How long requests under way may take to finish when wharf is stopped.
-const DRAIN: Duration = Duration::from_secs(1);
-
 /// Why something did not work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was configured is wrong; the text says where.
+    /// The config is wrong; the text says where.
     #[error("{0:#}")]
     Config(anyhow::Error),
-    /// The sandbox does not start.
+    /// The sandbox could not be started.
     #[error(transparent)]
     Sandbox(#[from] wharf_sandbox::EngineError),
-    /// A plugin that was given does not load.
+    /// A plugin that the program gave does not load.
     #[error("the plugin `{id}` does not load ({stage}): {problem}")]
     Plugin {
-        /// Which.
+        /// The id of the plugin.
         id: String,
-        /// Where it went wrong, such as `load`.
+        /// The stage at which it failed, such as `load`.
         stage: &'static str,
-        /// What is wrong, for whoever runs the program.
+        /// What is wrong, in words for whoever runs the program.
         problem: String,
     },
-    /// A call that cannot be made: there is no such tool, the arguments do not fit, or the tool asks its client.
+    /// The call cannot be made: for instance there is no such tool, or the tool wants to ask its client something.
     #[error("{0}")]
     Call(String),
 }
@@ -73,21 +69,22 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A config file, followed as long as wharf runs. Every key counts but `listen`, which is for who listens.
+    /// Uses a config file, and follows its changes as long as wharf runs. wharf does not listen at the address in `listen`: the
+    /// program opens its own listener.
     #[must_use]
     pub fn config_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.origins.file = Some(file.into());
         self
     }
 
-    /// The same as text. Relative paths in it are relative to the working directory.
+    /// Uses this text as the config. Relative paths in it are relative to the working directory.
     #[must_use]
     pub fn config(mut self, text: impl Into<String>) -> Self {
         self.origins.text = Some(text.into());
         self
     }
 
-    /// A plugin, beside those of the config.
+    /// Adds a plugin to those of the config.
     #[must_use]
     pub fn plugin(mut self, plugin: Plugin) -> Self {
         self.origins.given.push(plugin);
@@ -109,14 +106,14 @@ impl Builder {
         self
     }
 
-    /// Asks before every call of a tool, resource or prompt. Who does not answer within ten minutes says no.
+    /// Asks the approver before every call of a tool, resource or prompt. No answer within ten minutes counts as no.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
-    /// Tells of every run of a plugin when it has ended.
+    /// Tells the observer about every run of a plugin when it has ended.
     #[must_use]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));
@@ -143,7 +140,7 @@ impl Builder {
         self
     }
 
-    /// Who is told of what takes long.
+    /// Is called with a message when something takes long.
     #[doc(hidden)]
     pub fn progress(mut self, progress: fn(&str)) -> Self {
         self.progress = Some(progress);
@@ -163,7 +160,7 @@ impl Builder {
             None => origins.read().map_err(Error::Config)?,
         });
         let ledger = Ledger::new(config.startup.total_host_memory_bytes);
-        // First, because it makes the cache, which scopes must know as it is.
+        // Comes before the scopes, because it creates the cache folder, and the scopes look at what exists.
         let sandbox = sandbox(&config, &ledger, origins.cache_dir.clone())?;
         let scopes = Arc::new(Scopes::new(config.places(origins.cache_dir.as_deref()), home_ceiling));
         let observers = Observers::new(observers);
@@ -194,8 +191,8 @@ impl Builder {
     /// Puts everything together, loads all plugins and serves them until the last [`Wharf`] is dropped or stopped.
     ///
     /// # Errors
-    /// If the config is wrong, or a plugin that was given with [`Builder::plugin`] does not load. One of the config that does not
-    /// load is no error: it is served as soon as it does.
+    /// If the config is wrong, or a plugin that was given with [`Builder::plugin`] does not load. If a plugin of the config
+    /// does not load, that is no error: it is served as soon as it loads.
     pub async fn build(self) -> Result<Wharf, Error> {
         let begun = self.begin()?;
         let given = begun.given.clone();
@@ -210,7 +207,7 @@ impl Builder {
 
 type Watching = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Everything, before anything of it runs.
+/// A wharf that is put together but does not run yet.
 #[doc(hidden)]
 pub struct Begun {
     server: Arc<Server>,
@@ -232,10 +229,10 @@ impl Begun {
     }
 }
 
-/// A running wharf: plugins that are loaded and followed, and clients that are served by them.
+/// A running wharf: it keeps its plugins loaded and up to date, and serves clients with them.
 ///
-/// Cheap to clone; all clones are one. It has no signal handlers and nothing global, so several live in one process. When the
-/// last clone is gone it stops.
+/// Cheap to clone; all clones are the same wharf, which stops when the last of them is dropped. It has no signal handlers and
+/// no global state, so one process can have several.
 ///
 /// Plugins are compiled in a process of their own, which is this program started again: `main` has to begin with
 /// [`compile_if_asked`](crate::compile_if_asked).
@@ -247,7 +244,7 @@ pub struct Wharf {
 struct Inner {
     server: Arc<Server>,
     current: Arc<Current>,
-    /// End with it.
+    /// The library and the watcher, which end when this is dropped.
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -258,16 +255,16 @@ impl Drop for Inner {
 }
 
 impl Wharf {
-    /// Says what it is to be made of.
+    /// Begins to configure a wharf.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Gives a plugin while wharf runs, in the place of the one with its id. Returns when it serves, and connected clients hear
-    /// of it. Calls under way finish on what they began with.
+    /// Adds a plugin while wharf runs, or replaces the one with its id. Returns when the plugin is served; connected clients
+    /// are told. Calls that are under way finish with the version they began with.
     ///
     /// # Errors
-    /// If it does not load; then the version before it serves on.
+    /// If the plugin does not load. The version before it is then still served.
     pub async fn replace(&self, plugin: Plugin) -> Result<(), Error> {
         let id = plugin.name().to_owned();
         let number = self.inner.current.give(plugin).map_err(Error::Config)?;
@@ -275,7 +272,7 @@ impl Wharf {
         self.check(&id)
     }
 
-    /// Takes away a plugin that the program gave; false if there is no such. Calls of it that run are stopped.
+    /// Removes a plugin that the program gave, and stops its running calls. False if there is no such plugin.
     pub async fn remove(&self, id: &str) -> bool {
         match self.inner.current.take_away(id) {
             Some(number) => {
@@ -286,17 +283,18 @@ impl Wharf {
         }
     }
 
-    /// Reads the config file anew, without waiting for it to change.
+    /// Reads the config file again, without waiting for it to change.
     pub fn reload(&self) {
         self.inner.current.reload();
     }
 
-    /// How every plugin fares, in order of their names.
+    /// The status of every plugin, in order of their ids.
     pub fn plugins(&self) -> Vec<PluginStatus> {
         self.inner.server.published.plugins(&self.inner.server.scopes)
     }
 
-    /// Calls a tool by the name that clients know, without any client: with the grants of its plugin and no roots.
+    /// Calls a tool by the name that clients know, without a client: the call has the grants of its plugin, and the operator's
+    /// roots instead of a client's.
     ///
     /// # Errors
     /// If the call cannot be made. A tool that ran and failed is no error: see [`ToolResult::is_error`].
@@ -305,33 +303,34 @@ impl Wharf {
         called.map_err(Error::Call)
     }
 
-    /// A block of a result as the newest revision writes it.
+    /// A content block as the newest revision of the protocol writes it.
     #[doc(hidden)]
     pub fn block(&self, content: Content) -> Value {
         self.inner.server.encoder(Revision::NEWEST).content(content)
     }
 
-    /// What `[http]` says.
+    /// The `[http]` table of the config.
     #[doc(hidden)]
     pub fn http(&self) -> &config::Http {
         &self.inner.server.startup.http
     }
 
-    /// MCP over HTTP, both eras, at this path, and `/healthz`, for any axum server. Requests are let in by `[http]` of the
-    /// config: by the `Host` they name, by `Origin`, by token.
+    /// MCP over HTTP at this path, for clients of all revisions, and `/healthz`, for any axum server. The `[http]` table of the
+    /// config decides which requests are let in, by their `Host`, `Origin` and token.
     ///
-    /// Where the server is made with `into_make_service_with_connect_info::<SocketAddr>()`, memory is shared fairly between
-    /// addresses; else all its clients have one share.
+    /// If the server is made with `into_make_service_with_connect_info::<SocketAddr>()`, each client address has its own share
+    /// of memory; otherwise all clients have one share together.
     pub fn router(&self, path: &str) -> Router {
         transport::http::routes::routes(&self.inner.server, path)
     }
 
-    /// Serves HTTP on a listener until wharf stops, with bounds on connections that a router alone cannot have.
+    /// Serves HTTP on a listener until wharf stops. Unlike [`Wharf::router`], this also limits how many connections there are
+    /// and ends slow ones.
     pub async fn serve_http(&self, listener: TcpListener) {
         transport::http::listener::serve(Arc::clone(&self.inner.server), listener).await;
     }
 
-    /// One client at the other end of a reader and a writer: a message per line each way.
+    /// Prepares to serve one client over a reader and a writer, with one message per line in each direction.
     pub fn session<R, W>(&self, reader: R, writer: W) -> Session<R, W>
     where
         R: AsyncRead + Unpin,
@@ -346,7 +345,7 @@ impl Wharf {
         }
     }
 
-    /// Stops: no message is taken any more, and requests under way have a second to finish.
+    /// Stops wharf: it takes no more messages, and requests that are under way have a second to finish.
     pub async fn stop(&self) {
         let server = &self.inner.server;
         server.stop.cancel();
@@ -357,16 +356,16 @@ impl Wharf {
         self.inner.tasks.lock().abort_all();
     }
 
-    /// Cancelled when wharf is to stop.
+    /// A token that is cancelled when wharf is to stop.
     pub fn stopping(&self) -> CancellationToken {
         self.inner.server.stop.clone()
     }
 
-    /// Waits until all is served that can be by a config.
+    /// Waits until every plugin of the config with this number is served or has failed.
     async fn settled(&self, number: u64) {
         let published = &self.inner.server.published;
         let (mut ready, mut settled) = (published.ready.clone(), published.settled.clone());
-        // Both end only with the library.
+        // These waits fail only if the library is gone, and then there is nothing left to wait for.
         ready.wait_for(|ready| *ready).await.ok();
         settled.wait_for(|settled| *settled >= number).await.ok();
     }
@@ -385,7 +384,7 @@ impl Wharf {
     }
 }
 
-/// One client, before it is served.
+/// A client that is about to be served.
 pub struct Session<R, W> {
     server: Arc<Server>,
     reader: R,
@@ -399,24 +398,25 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    /// Who it is. Tasks and kept instances of one are nobody else's.
+    /// Names the client. Its tasks and reused instances are not shared with clients of other names.
     #[must_use]
     pub fn principal(mut self, name: &str) -> Self {
         self.principal = Principal::Named(name.into());
         self
     }
 
-    /// The folders that are open to it, whatever it says of its own.
+    /// Opens these folders to the client, in place of any roots that it lists itself.
     #[must_use]
     pub fn roots(mut self, folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.roots.extend(folders.into_iter().map(Into::into));
         self
     }
 
-    /// Serves it until it stops talking or listening, or wharf stops. Requests under way then have a second to finish.
+    /// Serves the client until its input ends, its output breaks or wharf stops. Requests that are under way then have a second
+    /// to finish.
     ///
     /// # Errors
-    /// If one of its folders cannot be opened; then nothing was served.
+    /// If one of the folders cannot be opened. Nothing has been served then.
     pub async fn serve(self) -> Result<(), Error> {
         let Self { server, reader, writer, principal, roots } = self;
         let roots =

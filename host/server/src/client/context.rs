@@ -1,4 +1,4 @@
-//! What is known of a request besides its method and parameters: who asks, in which revision, with which abilities.
+//! What is known about a request besides its method and parameters: who makes it, in which revision, with which capabilities.
 
 use std::{
     sync::Arc,
@@ -13,7 +13,7 @@ use wharf_protocol::{
     Id, Level, Method, Revision, RpcError,
     capability::ClientCapabilities,
     encode::Encoder,
-    meta::RequestMeta,
+    meta::{ModernClaim, RequestMeta},
     notification::{self, Progress},
     revision::Era,
 };
@@ -34,10 +34,10 @@ use crate::{
     tasks::Running,
 };
 
-/// How long before an answer the last progress is told.
+/// The least time between the last progress notification and the answer.
 const PROGRESS_BEFORE_ANSWER: Duration = Duration::from_millis(20);
 
-/// One request's surroundings.
+/// What is known about one request.
 #[derive(Clone)]
 pub struct Context {
     pub server: Arc<Server>,
@@ -45,103 +45,46 @@ pub struct Context {
     pub id: Id,
     pub meta: Arc<RequestMeta>,
     pub capabilities: Arc<ClientCapabilities>,
-    /// The JSON of what the client says of itself.
+    /// The client's `clientInfo`, as JSON.
     pub client_info: Option<Arc<str>>,
-    /// Whom sealed state is bound to.
+    /// Who makes the request. Sealed state is bound to this.
     pub principal: Principal,
-    /// Modern: the level the request asks for. Legacy requests look at their session.
+    /// The log level that a modern request asks for. For a legacy request, its session's counts.
     pub log_level: Option<Level>,
     pub outbox: Outbox,
-    /// What is paid for the request, for as long as anything works for it.
+    /// What is charged for the request, held for as long as anything works on it.
     pub charge: Arc<Charge>,
     pub session: Option<Arc<Session>>,
-    /// Folders that are open to whoever asks, whatever it says of its own.
+    /// Folders that the embedding program opened to the client, in place of any roots that it lists itself.
     pub roots: Option<CallRoots>,
-    /// Cancelled when the connection is over, where that is before wharf stops: see [`Context::stop`]. Shared, because each
-    /// clone of a token takes a lock that all of its clones have in common.
+    /// Cancelled when the connection ends, or when wharf stops; see [`Context::stop`]. In an [`Arc`], because cloning the token
+    /// itself takes a lock that all its clones share.
     pub connection: Option<Arc<CancellationToken>>,
-    /// The headers that mirror arguments, of a request that has to have them.
+    /// The headers that repeat arguments, if the request has to have them.
     pub headers: Option<Arc<HeaderMap>>,
-    /// What runs in the background, the task it runs as.
+    /// The task, if the request runs in the background.
     pub task: Option<Arc<Running>>,
-    /// The largest progress told so far, and when: a plugin that asked begins again, its request does not.
+    /// The largest progress told so far, and when. A plugin that asked a question starts again from the beginning, but the
+    /// progress of its request must not go back.
     progressed: Arc<Mutex<(f64, Option<Instant>)>>,
 }
 
 impl Context {
-    /// Of a request in a session.
-    pub fn in_session(
-        session: &Arc<Session>,
+    /// A context to begin with: without session, headers or progress.
+    fn new(
         server: &Arc<Server>,
-        id: &Id,
-        meta: RequestMeta,
+        revision: Revision,
+        id: Id,
+        principal: Principal,
         outbox: Outbox,
         charge: Arc<Charge>,
     ) -> Self {
-        session.touch();
-        session.set_used();
         Self {
-            server: Arc::clone(server),
-            encoder: Arc::clone(server.encoder(session.revision)),
-            id: id.clone(),
-            meta: Arc::new(meta),
-            capabilities: Arc::clone(&session.capabilities),
-            client_info: session.client_info.clone(),
-            principal: session.principal.clone(),
-            log_level: None,
-            outbox,
-            charge,
-            session: Some(Arc::clone(session)),
-            roots: None,
-            connection: None,
-            headers: None,
-            task: None,
-            progressed: Arc::new(Mutex::new((f64::NEG_INFINITY, None))),
-        }
-    }
-
-    /// Of a request that says everything of itself; what it says is checked, in the order that the errors' meanings demand.
-    pub fn of_claim(
-        server: &Arc<Server>,
-        id: &Id,
-        meta: RequestMeta,
-        principal: &Principal,
-        outbox: Outbox,
-        charge: Arc<Charge>,
-    ) -> Result<Self, RpcError> {
-        let claim = meta.modern_claim()?;
-        let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == claim.version);
-        let revision = revision.ok_or_else(|| RpcError::unsupported_version(&claim.version))?;
-        // A wrong one is refused when everything before it is right.
-        let log_level = meta.log_level().unwrap_or_default();
-        Ok(Self {
             server: Arc::clone(server),
             encoder: Arc::clone(server.encoder(revision)),
-            id: id.clone(),
-            client_info: meta.client_info().map(Into::into),
-            meta: Arc::new(meta),
-            capabilities: Arc::new(claim.capabilities),
-            principal: principal.clone(),
-            log_level,
-            outbox,
-            charge,
-            session: None,
-            roots: None,
-            connection: None,
-            headers: None,
-            task: None,
-            progressed: Arc::new(Mutex::new((f64::NEG_INFINITY, None))),
-        })
-    }
-
-    /// Of a call that no client makes: in the newest revision, with no abilities.
-    pub fn direct(server: &Arc<Server>, principal: Principal, outbox: Outbox, charge: Arc<Charge>) -> Self {
-        Self {
-            server: Arc::clone(server),
-            encoder: Arc::clone(server.encoder(Revision::NEWEST)),
-            id: Id::number(1),
+            id,
             meta: Arc::default(),
-            capabilities: Arc::new(ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() }),
+            capabilities: Arc::default(),
             client_info: None,
             principal,
             log_level: None,
@@ -156,7 +99,60 @@ impl Context {
         }
     }
 
-    /// Of a call that goes on by itself. The extension has neither progress nor messages for those.
+    /// The context of a request in a session.
+    pub fn in_session(
+        session: &Arc<Session>,
+        server: &Arc<Server>,
+        id: &Id,
+        meta: RequestMeta,
+        outbox: Outbox,
+        charge: Arc<Charge>,
+    ) -> Self {
+        session.touch();
+        session.set_used();
+        Self {
+            meta: Arc::new(meta),
+            capabilities: Arc::clone(&session.capabilities),
+            client_info: session.client_info.clone(),
+            session: Some(Arc::clone(session)),
+            ..Self::new(server, session.revision, id.clone(), session.principal.clone(), outbox, charge)
+        }
+    }
+
+    /// The context of a modern request, which carries all that would otherwise be known from a session. `claim`: what `meta`
+    /// claims.
+    pub fn of_claim(
+        server: &Arc<Server>,
+        id: &Id,
+        meta: RequestMeta,
+        claim: ModernClaim,
+        principal: &Principal,
+        outbox: Outbox,
+        charge: Arc<Charge>,
+    ) -> Result<Self, RpcError> {
+        let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == claim.version);
+        let revision = revision.ok_or_else(|| RpcError::unsupported_version(&claim.version))?;
+        Ok(Self {
+            client_info: meta.client_info().map(Into::into),
+            // A wrong level is refused later, when all that comes before it has been checked.
+            log_level: meta.log_level().unwrap_or_default(),
+            meta: Arc::new(meta),
+            capabilities: Arc::new(claim.capabilities),
+            ..Self::new(server, revision, id.clone(), principal.clone(), outbox, charge)
+        })
+    }
+
+    /// The context of a call that no client makes: in the newest revision, without capabilities.
+    pub fn direct(server: &Arc<Server>, principal: Principal, outbox: Outbox, charge: Arc<Charge>) -> Self {
+        let none = ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() };
+        Self {
+            capabilities: Arc::new(none),
+            ..Self::new(server, Revision::NEWEST, Id::number(1), principal, outbox, charge)
+        }
+    }
+
+    /// The context of a call that goes on as a task. The tasks extension of modern revisions has neither progress nor log
+    /// messages.
     pub fn for_task(&self, running: &Arc<Running>) -> Self {
         let mut ctx = Self { task: Some(Arc::clone(running)), ..self.clone() };
         if ctx.encoder.revision.era() == Era::Modern {
@@ -166,14 +162,14 @@ impl Context {
         ctx
     }
 
-    /// The method that a client names, if the request's revision has it.
+    /// The method with this name, if the request's revision has it.
     pub fn method(&self, name: &str) -> Result<Method, RpcError> {
         Method::parse(name)
             .filter(|method| method.is_in(self.encoder.revision, self.encoder.tasks))
             .ok_or_else(|| RpcError::method_not_found(name))
     }
 
-    /// To whom tasks belong that this request begins, and which it may see.
+    /// The owner of the tasks that this request begins or may see.
     pub fn owner(&self) -> Owner {
         match &self.session {
             Some(session) => session.owner(),
@@ -181,7 +177,7 @@ impl Context {
         }
     }
 
-    /// The task on whose behalf something is said.
+    /// The id of the task to which notifications belong.
     fn task_id(&self) -> Option<&str> {
         self.task.as_ref().map(|task| task.id.as_str())
     }
@@ -193,9 +189,8 @@ impl Context {
         }
     }
 
-    /// Waits until the last word on progress is read before the answer, as far as that can be known. The clients of the official
-    /// TypeScript SDK handle a notification after what comes with it in one read, and forget about progress with the answer:
-    /// in one read with it, the last of it is lost. Without progress, or some time after it, nothing is waited for.
+    /// Waits a moment before the answer if progress was told just before, so that the client reads the two separately. Clients
+    /// of the official TypeScript SDK that read both at once handle the answer first, and then drop the progress.
     pub async fn let_progress_arrive(&self) {
         let last = self.progressed.lock().1;
         if let Some(left) = last.and_then(|last| PROGRESS_BEFORE_ANSWER.checked_sub(last.elapsed())) {
@@ -203,12 +198,12 @@ impl Context {
         }
     }
 
-    /// Cancelled when nobody is left to hear more: the connection is over, or wharf stops.
+    /// Cancelled when nobody is left to send to: the connection has ended, or wharf stops.
     pub fn stop(&self) -> &CancellationToken {
         self.connection.as_deref().unwrap_or(&self.server.stop)
     }
 
-    /// What a plugin is told of this request.
+    /// What the plugin is told about this request.
     pub fn for_plugin(&self) -> wit::Context {
         let progress = self.meta.progress_token.is_some();
         let log = self.level().is_some();
@@ -216,12 +211,12 @@ impl Context {
         bridge::context(self.encoder.revision, client, &self.capabilities, self.meta.text(), progress, log)
     }
 
-    /// Carries what a plugin says during a call to whom it concerns.
+    /// Passes on what a plugin reports during a call: to the client, the log or the library.
     pub fn events(&self, plugin: &str) -> Arc<dyn Events> {
         Arc::new(CallEvents { context: self.clone(), plugin: plugin.into() })
     }
 
-    /// A capability that is missing: an error by which the client knows what to declare.
+    /// The error for missing capabilities, from which the client learns what to declare.
     pub fn lacks(&self, what: &str, required: Value) -> RpcError {
         let names: Vec<&str> =
             required.as_object().into_iter().flat_map(|all| all.keys().map(String::as_str)).collect();
@@ -265,7 +260,7 @@ impl Events for CallEvents {
     }
 
     fn wait_to_run(&self) -> Option<Wait<'_>> {
-        // What runs in the background answers into its task.
+        // A task stores its result, so it need not wait until this client reads.
         let waits = self.context.task.is_none() && self.context.outbox.is_full();
         waits.then(|| Box::pin(self.context.outbox.ready()) as Wait<'_>)
     }
@@ -282,7 +277,7 @@ impl Events for CallEvents {
     fn resource_updated(&self, uri: String) {
         let catalog = Arc::clone(&self.context.server.published.catalog.borrow());
         if catalog.owns(&self.plugin, &uri) {
-            // Nobody listening is no failure.
+            // This fails only if nobody listens, which is fine.
             self.context.server.updates.send(uri.into()).ok();
         }
     }

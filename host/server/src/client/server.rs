@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -23,13 +24,16 @@ use crate::{
     tasks::{Memory, Tasks},
 };
 
-/// Resource updates that a slow listener may be behind before it is told of all its resources.
+/// How long requests that are under way may take to finish when wharf stops or a client's input has ended.
+pub const DRAIN: Duration = Duration::from_secs(1);
+
+/// How many resource updates a slow listener may be behind before it is told about all its resources.
 const UPDATES_KEPT: usize = 256;
 
-/// Different things that a plugin was refused, of which the operator is told.
+/// How many different hints the operator gets about one plugin.
 const HINTS_PER_PLUGIN: usize = 64;
 
-/// What a server is made of, beside what the operator's file says.
+/// What a server is made of, besides the config.
 pub struct Shared {
     pub ledger: Arc<Ledger>,
     pub published: Published,
@@ -41,29 +45,29 @@ pub struct Shared {
 
 pub struct Server {
     pub startup: Arc<Startup>,
-    /// The operator's file, for who is told to edit it.
+    /// The config file, named in hints to edit it.
     file: Option<PathBuf>,
     pub ledger: Arc<Ledger>,
     pub published: Published,
     pub scopes: Arc<Scopes>,
     pub seal: Seal,
-    /// URIs of resources that have new contents.
+    /// The URIs of resources whose contents changed.
     pub updates: broadcast::Sender<Arc<str>>,
     /// Cancelled when wharf shuts down.
     pub stop: CancellationToken,
     /// Calls that go on in the background.
     pub tasks: Arc<Tasks>,
-    /// Everything that works for somebody; shutdown waits for it.
+    /// All tasks that work for clients; shutdown waits for them.
     pub tracker: TaskTracker,
     encoders: [Arc<Encoder>; Revision::ALL.len()],
     incidents: AtomicU64,
-    /// By plugin, what the operator was told.
+    /// The hints that the operator was given, by plugin.
     hinted: Mutex<HashMap<String, HashSet<String>>>,
-    /// Who has to say yes to every call.
+    /// Has to approve every call, if there is one.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Who is told of every run.
+    /// Told about every run of a plugin.
     pub observers: Observers,
-    /// What was refused before anybody was known to ask.
+    /// Tells the operator about refused connections and requests, at a limited rate.
     pub refusals: Refusals,
 }
 
@@ -109,12 +113,12 @@ impl Server {
         }
     }
 
-    /// What a model is told of all tools together.
+    /// What models are told about all tools together.
     pub fn instructions(&self) -> Option<&str> {
         self.startup.face.instructions.as_deref()
     }
 
-    /// Answers for a defect of ours: the client gets a number that the operator finds in the log.
+    /// The answer when wharf itself has a defect: the client gets a number that the operator finds in the log.
     pub fn incident(&self, detail: &str) -> RpcError {
         let number = self.incidents.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("{}-{number}", std::process::id());
@@ -122,7 +126,7 @@ impl Server {
         RpcError::internal(format!("internal error; the operator finds it in the log as incident {id}"))
     }
 
-    /// Tells the operator, once for each text, what a plugin was refused and where to allow it.
+    /// Tells the operator, once for each text, what a plugin was refused, and where to allow it.
     pub fn hint(&self, plugin: &str, text: String) {
         let mut hinted = self.hinted.lock();
         let told = hinted.entry(plugin.to_owned()).or_default();

@@ -1,5 +1,5 @@
-//! The record of a run: who had which plugin do what, what it was allowed to touch, and what came of it. Of the contents of
-//! calls nothing is on record but how large they were.
+//! The record of a run: who used which plugin for what, what it was allowed to touch, and how it ended. Of the contents of a
+//! call, only the sizes are recorded.
 
 use std::{
     fmt,
@@ -12,29 +12,29 @@ use wharf_sandbox::{CallError, Denial, Scope};
 
 use crate::base::principal::Principal;
 
-/// One run of a plugin, or one that was refused before it began.
+/// One run of a plugin, or a call that was refused before it ran.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallRecord {
-    /// For whom. None: for wharf itself, which asks plugins for their lists.
+    /// Who made the call. None: wharf itself, which asks plugins for their lists.
     pub principal: Option<Principal>,
-    /// The plugin, by its id.
+    /// The id of the plugin.
     pub plugin: String,
     /// The SHA-256 of the component that ran.
     pub digest: [u8; 32],
-    /// What it was to do.
+    /// What the plugin was to do.
     pub action: Action,
     /// What it could touch.
     pub granted: Granted,
-    /// When it was to run.
+    /// When the run was requested.
     pub began: SystemTime,
-    /// From the moment when it was to run, waiting for its turn included.
+    /// How long it took, waiting for its turn included.
     pub took: Duration,
-    /// How large its arguments were, and its outcome, in bytes.
+    /// The size of the arguments in bytes.
     pub bytes_in: usize,
-    /// See `bytes_in`; 0 without an outcome.
+    /// The size of the outcome in bytes; 0 if there is none.
     pub bytes_out: usize,
-    /// What it tried and was refused.
+    /// What the plugin tried and the sandbox refused.
     pub denials: Vec<Denial>,
     /// How it ended.
     pub ended: Ended,
@@ -47,9 +47,9 @@ pub enum Action {
     List,
     /// What a client's request asks for: a tool, a resource or a prompt, by name or URI.
     Request {
-        /// `tools/call` and the others that reach a plugin.
+        /// `tools/call` or another method that reaches a plugin.
         method: Method,
-        /// The tool or prompt by the name that clients know, the URI, or what is completed.
+        /// The name of the tool or prompt as clients know it, the URI, or the prompt or template whose argument is completed.
         name: String,
     },
 }
@@ -66,9 +66,9 @@ impl fmt::Display for Action {
 /// What a run could touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// By the path that the plugin sees; and whether it could be written.
+    /// The path of each directory as the plugin sees it, and whether the directory could be written.
     pub directories: Vec<(String, bool)>,
-    /// Names, without their values.
+    /// The names of environment variables, without their values.
     pub variables: Vec<String>,
 }
 
@@ -86,11 +86,11 @@ impl Granted {
 pub enum Ended {
     /// It answered.
     Done,
-    /// It wants answers first.
+    /// It asks the client something before it can answer.
     Asked,
     /// It says itself that it failed.
     Failed,
-    /// It did not begin: whoever had to say yes said no.
+    /// It did not run, because the call was not approved.
     Refused,
     /// It ran into its deadline.
     TimedOut,
@@ -100,12 +100,12 @@ pub enum Ended {
     Crashed,
     /// Its access was taken away: a grant by the operator, or a root by the client.
     Revoked,
-    /// Nobody waits for it any more.
+    /// Nobody waited for it any more.
     Cancelled,
 }
 
 impl Ended {
-    /// In two words at the most.
+    /// The ending in one or two words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -132,28 +132,28 @@ impl Ended {
     }
 }
 
-/// Who is told of each run when it has ended. Called where the run was, so it must not block.
+/// Is told about each run when it has ended. Called in the asynchronous task of the run, so it must not block.
 pub trait Observer: Send + Sync {
     /// Takes the record of a run.
     fn ended(&self, record: &CallRecord);
 }
 
-/// Everybody who is told; cheap to clone. The log is told as well, at the level `debug`.
+/// All observers; cheap to clone. Each run is also logged, at the level `debug`.
 #[derive(Clone, Default)]
 pub struct Observers(Arc<[Box<dyn Observer>]>);
 
 impl Observers {
-    /// All of these.
+    /// The given observers, and the log.
     pub fn new(all: Vec<Box<dyn Observer>>) -> Self {
         Self(all.into())
     }
 
-    /// Begins a record, unless nobody would be told of it.
+    /// Begins a record, unless nobody would be told about it.
     pub fn begin<'a>(&self, begun: impl FnOnce() -> Begun<'a>) -> Recording {
         let told = !self.0.is_empty() || tracing::enabled!(tracing::Level::DEBUG);
-        let record = told.then(|| {
+        Recording(told.then(|| {
             let Begun { principal, plugin, digest, action, scope, bytes_in } = begun();
-            Box::new(CallRecord {
+            let record = CallRecord {
                 principal,
                 plugin,
                 digest,
@@ -165,9 +165,9 @@ impl Observers {
                 bytes_out: 0,
                 denials: Vec::new(),
                 ended: Ended::Cancelled,
-            })
-        });
-        Recording { observers: self.clone(), record, began: Instant::now() }
+            };
+            Box::new(Told { observers: self.clone(), began: Instant::now(), record })
+        }))
     }
 
     fn tell(&self, record: &CallRecord) {
@@ -203,29 +203,29 @@ pub struct Begun<'a> {
     pub bytes_in: usize,
 }
 
-/// A run that is not over. Dropped before it is ended, it was cancelled.
-pub struct Recording {
+/// The record of a run that is not over. If it is dropped without [`Recording::end`], the run was cancelled. Empty if nobody
+/// would be told about the run.
+pub struct Recording(Option<Box<Told>>);
+
+struct Told {
     observers: Observers,
-    record: Option<Box<CallRecord>>,
     began: Instant,
+    record: CallRecord,
 }
 
 impl Recording {
     pub fn end(mut self, ended: Ended, bytes_out: usize, denials: &[Denial]) {
-        if let Some(record) = &mut self.record {
-            record.ended = ended;
-            record.bytes_out = bytes_out;
-            record.denials = denials.to_vec();
+        if let Some(told) = &mut self.0 {
+            let record = &mut told.record;
+            (record.ended, record.bytes_out, record.denials) = (ended, bytes_out, denials.to_vec());
         }
     }
 }
 
-impl Drop for Recording {
+impl Drop for Told {
     fn drop(&mut self) {
-        if let Some(record) = &mut self.record {
-            record.took = self.began.elapsed();
-            self.observers.tell(record);
-        }
+        self.record.took = self.began.elapsed();
+        self.observers.tell(&self.record);
     }
 }
 

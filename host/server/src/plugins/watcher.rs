@@ -1,8 +1,8 @@
-//! Notices that files changed, and says only that: what changed is for the library to find out.
+//! Notices that files may have changed. What has changed is for the library to find out.
 //!
-//! Folders are watched, never files, because editors and builds replace files by renaming; of a configured path, every folder
-//! through which it is reached, so that a replaced link counts too. Where the kernel has no watches left, wharf looks
-//! for itself every two seconds.
+//! Folders are watched instead of files, because editors and builds replace files by renaming. For each configured path, every
+//! folder through which it is reached is watched, so that a replaced link is noticed too. Where the kernel cannot watch, wharf
+//! checks every two seconds.
 
 use std::{
     collections::HashSet,
@@ -20,14 +20,14 @@ use crate::{
     config::Config,
 };
 
-/// How long it must be quiet before a burst of events counts as over.
+/// How long no event must come before a burst of events counts as over.
 const QUIET: Duration = Duration::from_millis(30);
-/// How long a burst may go on before it counts anyway.
+/// After how long a burst counts as over even if events still come.
 const BURST: Duration = Duration::from_millis(200);
-/// How often to look where watching is not possible.
+/// How often to check where watching is not possible.
 const POLL: Duration = Duration::from_secs(2);
 
-pub struct Watcher {
+struct Watcher {
     notify: Option<RecommendedWatcher>,
     events: mpsc::Receiver<()>,
     folders: HashSet<PathBuf>,
@@ -37,14 +37,14 @@ impl Watcher {
     pub fn new() -> Self {
         let (sender, events) = mpsc::channel(1);
         let notify = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // Reading a file is an event too; counting it would never end.
+            // Opening or reading a file must not count, because wharf would cause events itself without end.
             let counts = event.is_ok_and(|event| match event.kind {
                 EventKind::Access(AccessKind::Close(_)) => true,
                 EventKind::Access(_) => false,
                 _ => true,
             });
             if counts {
-                // Full means that a change is already noticed.
+                // If the channel is full, a change is noticed already.
                 sender.try_send(()).ok();
             }
         });
@@ -56,17 +56,17 @@ impl Watcher {
         Self { notify, events, folders: HashSet::new() }
     }
 
-    /// Watches what matters to this config, and no longer what does not.
+    /// Watches the folders that matter to this config, and stops watching others.
     pub fn follow(&mut self, config: &Config) {
         let folders = folders_of(config);
         if let Some(notify) = &mut self.notify {
             for folder in self.folders.difference(&folders) {
-                // Gone folders are not watched any more.
+                // This fails for folders that are gone, which are not watched any more anyway.
                 notify.unwatch(folder).ok();
             }
             let mut exhausted = None;
             for folder in &folders {
-                // Again even if it is watched already: it may be another folder under the same name by now.
+                // Even a folder that is watched already is watched anew, since another one may have the same name now.
                 if let Err(error) = notify.watch(folder, RecursiveMode::NonRecursive) {
                     exhausted = Some(error);
                 }
@@ -79,7 +79,7 @@ impl Watcher {
         self.folders = folders;
     }
 
-    /// Waits until something may have changed and the burst is over.
+    /// Waits until something may have changed and the burst of events is over.
     pub async fn changed(&mut self) {
         if self.notify.is_none() {
             return tokio::time::sleep(POLL).await;
@@ -98,12 +98,6 @@ impl Watcher {
     }
 }
 
-impl Default for Watcher {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 fn folders_of(config: &Config) -> HashSet<PathBuf> {
     let within = config.plugin_dir.iter().map(|folder| folder.join("*"));
     let paths = config
@@ -118,19 +112,19 @@ fn folders_of(config: &Config) -> HashSet<PathBuf> {
         .filter_map(|path| path.parent().map(existing))
         .collect();
     if let Some(folder) = &config.plugin_dir {
-        // So that a folder that is made or replaced later is noticed.
+        // The folder above is watched so that a plugin folder that is made or replaced later is noticed.
         folders.extend(folder.parent().map(existing));
     }
     folders
 }
 
-/// The folder itself, or the nearest one above it that is there.
+/// The folder itself, or the nearest one above it that exists.
 fn existing(folder: &Path) -> PathBuf {
     folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_path_buf()
 }
 
-/// Follows files and the config for as long as wharf runs. `stamp`: the config file's state from before it was read.
-/// `reload`: told to read the config anew.
+/// Watches files for as long as wharf runs. `stamp`: the config file's state from before it was read. `reload`: called when the
+/// config file has changed.
 pub async fn run(
     mut configs: watch::Receiver<Arc<Config>>,
     mut stamp: Option<Stamp>,
@@ -142,7 +136,7 @@ pub async fn run(
     let mut config = Arc::clone(&configs.borrow_and_update());
     watcher.follow(&config);
     loop {
-        // What changed while nobody watched yet is looked at first.
+        // At first, changes from before the folders were watched are checked for.
         let mut unseen = true;
         loop {
             tokio::select! {

@@ -1,8 +1,8 @@
-//! Where data of guests is judged: on a stack of known size, within a budget of steps and time, so that what a guest
-//! supplies can neither end the process nor hold a thread for good.
+//! Runs checks of data from guests on a stack of known size, within a budget of steps and time, so that hostile data can
+//! neither crash the process nor occupy a thread for good.
 //!
-//! Code that works through such data pays for each step. Where the budget is used up, it unwinds to whoever set it; without
-//! a budget, paying does nothing.
+//! Code that works through such data calls [`pay`] for each step. When the budget is used up, `pay` unwinds to the function
+//! that set the budget. Without a budget, paying does nothing.
 
 use std::{
     cell::Cell,
@@ -16,15 +16,17 @@ use tokio::runtime::Runtime;
 /// How long a plugin's list may take to be checked and compiled.
 pub const LIST_LIMIT: Duration = Duration::from_secs(5);
 
-/// The stack of a judging thread, most of which is never touched; and what is left of it for what does not pay.
+/// The stack of a checking thread, most of which is never touched, and the part of it that is reserved for code that does not
+/// pay.
 const STACK_BYTES: usize = 32 << 20;
 const RESERVE_BYTES: usize = 8 << 20;
-/// Threads that judge at once: more than cores, because one plugin's long judgement must not keep another's waiting.
+/// How many threads may check at once. It does not depend on the cores, so that long checks for one plugin do not keep another
+/// plugin's waiting.
 const THREADS: usize = 8;
-/// What is judged where it is: a fraction of a millisecond, and of the stack of any thread.
+/// The budget of [`here`]: a fraction of a millisecond, and a fraction of the stack of any thread.
 const STEPS_HERE: u64 = 20_000;
 const STACK_HERE: usize = 256 << 10;
-/// What is judged elsewhere: some seconds at most, and the sets that a validator keeps of what it has seen.
+/// The steps of [`run`]: some seconds at most. They also bound the sets in which a validator remembers what it has seen.
 const STEPS: u64 = 5_000_000;
 
 static THREAD_POOL: LazyLock<Option<Runtime>> = LazyLock::new(|| {
@@ -39,7 +41,8 @@ struct Left {
     /// The lowest address that the stack may grow down to.
     floor: Cell<usize>,
     until: Cell<Option<Instant>>,
-    /// The longest text and the longest name that may be matched against patterns, which nothing can interrupt.
+    /// The longest text and the longest name that may be matched against patterns. They are bounded because nothing can
+    /// interrupt a match.
     text: Cell<usize>,
     name: Cell<usize>,
 }
@@ -67,7 +70,7 @@ struct Budget {
     name: usize,
 }
 
-/// A budget is used up.
+/// Which budget is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Exhausted {
     #[error("it is nested too deep to be checked")]
@@ -90,7 +93,7 @@ fn stop(why: Exhausted) -> ! {
     resume_unwind(Box::new(why))
 }
 
-/// Pays for so many steps of whatever is judged on this thread.
+/// Pays for so many steps out of the budget of this thread.
 #[inline]
 pub fn pay(cost: u64) {
     LEFT.with(|left| {
@@ -100,14 +103,14 @@ pub fn pay(cost: u64) {
         }
         let Some(now) = before.checked_sub(cost) else { stop(Exhausted::Steps) };
         left.steps.set(now);
-        // Every 256 steps: one may take some microseconds.
+        // The clock is looked at every 256 steps only, of which each may take some microseconds.
         if (before ^ now) >> 8 != 0 {
             look_at_clock();
         }
     });
 }
 
-/// For what takes long and is one step.
+/// Ends the work if its time is over. To be called before a single step that takes long.
 #[cold]
 #[inline(never)]
 pub fn look_at_clock() {
@@ -116,7 +119,7 @@ pub fn look_at_clock() {
     }
 }
 
-/// Pays for a text of so many bytes that patterns may be matched with.
+/// Pays for a text of so many bytes, against which patterns may be matched.
 pub fn pay_text(bytes: usize) {
     if bytes > LEFT.with(|left| left.text.get()) {
         stop(Exhausted::Text);
@@ -132,7 +135,7 @@ pub fn pay_name(bytes: usize) {
     pay(1 + bytes as u64 / 16);
 }
 
-/// Pays for the description of one thing that is wrong.
+/// Pays for the description of one problem.
 pub fn pay_error() {
     pay(1);
     LEFT.with(|left| match left.errors.get().checked_sub(1) {
@@ -141,7 +144,7 @@ pub fn pay_error() {
     });
 }
 
-/// About where the stack ends now. It grows down wherever wharf runs.
+/// Roughly the current end of the stack, which grows downwards on all systems that wharf runs on.
 #[inline(always)]
 fn address() -> usize {
     let here = 0_u8;
@@ -162,7 +165,7 @@ fn replace(budget: Budget) -> Budget {
 
 fn within<T>(budget: Budget, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
     let before = replace(budget);
-    // What was worked on is dropped either way.
+    // `AssertUnwindSafe` is right, since what the work used is dropped if it unwinds.
     let done = catch_unwind(AssertUnwindSafe(work));
     replace(before);
     done.map_err(|why| match why.downcast::<Exhausted>() {
@@ -171,7 +174,7 @@ fn within<T>(budget: Budget, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
     })
 }
 
-/// How long texts and names may be that are matched with patterns.
+/// How long texts and names may be that are matched against patterns.
 #[derive(Debug, Clone, Copy)]
 pub struct Lengths {
     pub text: usize,
@@ -182,10 +185,10 @@ impl Lengths {
     pub const ANY: Self = Self { text: usize::MAX, name: usize::MAX };
 }
 
-/// How much less is matched where others wait than on a thread for that.
+/// By how much the longest text for [`here`] is shorter than that for [`run`], because others wait for this thread.
 const SHARE_HERE: usize = 250;
 
-/// Judges what is small where it is. What turns out not to be small is for [`run`].
+/// Runs small work on this thread. Work that exceeds this budget is for [`run`].
 pub fn here<T>(lengths: Lengths, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
     let floor = address().saturating_sub(STACK_HERE);
     let less = |bytes: usize| if bytes == usize::MAX { bytes } else { bytes / SHARE_HERE };
@@ -193,7 +196,7 @@ pub fn here<T>(lengths: Lengths, work: impl FnOnce() -> T) -> Result<T, Exhauste
     within(Budget { steps: STEPS_HERE, errors: u32::MAX, floor, until: None, text, name }, work)
 }
 
-/// Judges a part with less: so many steps, and things that are wrong. The rest is as it was.
+/// Runs a part of the work with at most so many steps and described problems. Its other bounds are those of the whole.
 pub fn part<T>(steps: u64, errors: u32, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
     let budget = LEFT.with(|left| Budget {
         steps: steps.min(left.steps.get()),
@@ -206,7 +209,7 @@ pub fn part<T>(steps: u64, errors: u32, work: impl FnOnce() -> T) -> Result<T, E
     within(budget, work)
 }
 
-/// Judges on a thread for that, for at most so long.
+/// Runs work on a thread that is only for checks, for at most so long.
 pub async fn run<T: Send + 'static>(
     limit: Duration,
     lengths: Lengths,

@@ -1,8 +1,8 @@
-//! What a schema may cost, found before it is compiled: the memory it takes, and the work that one value makes for it.
+//! Estimates what a schema costs before it is compiled: the memory that it takes, and the work to check one value with it.
 //!
-//! The estimate is of jsonschema as it is: each part keeps the path to it, each `not` a copy of what it negates, references are
-//! compiled once more than what stands around them, and what looks for unevaluated members is compiled anew for each way
-//! that leads to it. Where those can multiply, the schema is refused.
+//! The estimate follows how the `jsonschema` crate compiles: each part keeps the path to it, each `not` keeps a copy of what it
+//! negates, the target of references is compiled once more, and a part that looks for unevaluated members is compiled again for
+//! each way that leads to it. If these multiply, the schema is refused.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,40 +12,41 @@ use serde_json::{Map, Value};
 use super::budget::pay;
 use crate::base::text::clip;
 
-/// Subschemas that apply to one value together, and one inside the other.
+/// How many subschemas may apply to the same value, and how deep they may be nested, references included.
 const MAX_IN_PLACE: u64 = 2_000;
 const MAX_CHAIN: u32 = 100;
-/// What one compiled schema may take.
+/// The most memory that a compiled schema may take.
 const MAX_BYTES: u64 = 16 << 20;
-/// The longest name of a member or a pattern: each part below keeps it.
+/// The longest name or pattern. Each part below a name keeps it in its path.
 const MAX_NAME_BYTES: usize = 1024;
 const MAX_PATTERNS: usize = 256;
 
 #[derive(Default)]
 struct Part<'a> {
-    /// Parts that apply to the same value, and parts that apply to what is in it.
+    /// The parts that apply to the same value, and those that apply to members or items of it.
     same: Vec<usize>,
     inner: Vec<usize>,
     reference: Option<&'a str>,
     target: Option<usize>,
     bytes: u64,
     keywords: u64,
-    /// How long the path to it is.
+    /// The length of the path to it.
     path: u64,
     unevaluated: bool,
 }
 
-/// What there is in a schema.
+/// What a schema contains and costs.
 #[derive(Default)]
 pub struct Cost<'a> {
     parts: Vec<Part<'a>>,
-    /// By the address of the value: what is not here is no schema, wherever a reference may point.
+    /// The index of each part, by the address of its JSON value. A value that is not here is no schema, so no reference may
+    /// lead to it.
     at: HashMap<usize, usize>,
     anchors: HashMap<&'a str, usize>,
-    /// What texts are matched with, and what names are.
+    /// All patterns, and those of them that are matched against names.
     pub patterns: BTreeSet<&'a str>,
     pub name_patterns: BTreeSet<&'a str>,
-    /// What it takes when it is compiled, less its patterns.
+    /// The memory that the compiled schema takes, without its patterns.
     pub bytes: u64,
 }
 
@@ -66,7 +67,7 @@ fn too_long() -> String {
 }
 
 impl<'a> Cost<'a> {
-    /// Looks a schema through, and refuses what leads outside it, what never ends and what is too large.
+    /// Examines a schema. Refuses references that lead outside it or in a circle, and schemas that are too large.
     pub fn of(root: &'a Value) -> Result<Self, String> {
         let mut cost = Self::default();
         cost.walk(root, 0, true)?;
@@ -80,7 +81,7 @@ impl<'a> Cost<'a> {
             return Err("too many of its subschemas apply to the same values".into());
         }
         let mut bytes = cost.parts.iter().map(|part| weight(part, part.path)).fold(0, u64::saturating_add);
-        // What is referred to is compiled once more than what stands around it.
+        // The target of references is compiled once more, apart from its own place in the schema.
         let targets: BTreeSet<usize> = cost.parts.iter().filter_map(|part| part.target).collect();
         for target in targets {
             bytes = bytes.saturating_add(cost.within(target));
@@ -100,7 +101,7 @@ impl<'a> Cost<'a> {
         Ok(cost)
     }
 
-    /// How many parts there are.
+    /// How many subschemas there are.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
@@ -125,7 +126,7 @@ impl<'a> Cost<'a> {
         Ok(at)
     }
 
-    /// Over all drafts; what one of them does not know is looked at all the same.
+    /// Examines a keyword. All drafts are treated alike: a keyword that the schema's own draft does not have is examined too.
     fn keyword(
         &mut self,
         part: &mut Part<'a>,
@@ -186,7 +187,7 @@ impl<'a> Cost<'a> {
                 let named = member.as_object().ok_or_else(|| format!("`{key}` holds schemas by name"))?;
                 self.named(part, key, here, named)?;
             }
-            // Kept once or twice as it is.
+            // Other keywords are kept as they are, once or twice.
             _ => part.bytes += 64 * text_bytes(member),
         }
         Ok(())
@@ -232,7 +233,7 @@ impl<'a> Cost<'a> {
         Ok(())
     }
 
-    /// Finds where each reference leads: within the schema, and to what is one.
+    /// Finds the target of each reference, which must be a schema within this schema.
     fn resolve(&mut self, root: &'a Value) -> Result<(), String> {
         let (at, anchors) = (&self.at, &self.anchors);
         for part in &mut self.parts {
@@ -252,7 +253,7 @@ impl<'a> Cost<'a> {
         Ok(())
     }
 
-    /// How many parts apply to one value, and one inside the other at the most; refuses circles.
+    /// How many parts apply to the same value as this one, and how deep they are nested. Refuses circles.
     fn in_place(&self, at: usize, known: &mut Vec<Option<(u64, u32)>>) -> Result<(u64, u32), String> {
         pay(1);
         match known.get(at).copied().flatten() {
@@ -278,7 +279,7 @@ impl<'a> Cost<'a> {
         Ok((sum, deepest + 1))
     }
 
-    /// What a part takes with all that stands in it.
+    /// The memory that a part takes with all parts inside it.
     fn within(&self, at: usize) -> u64 {
         pay(1);
         let Some(part) = self.parts.get(at) else { return 0 };
@@ -286,7 +287,8 @@ impl<'a> Cost<'a> {
         inside.fold(weight(part, part.path), u64::saturating_add)
     }
 
-    /// What it takes with every way to what is unevaluated written out; takes it from what is left.
+    /// Subtracts from `left` the memory that a part takes if it is compiled again for each way that leads to it, as parts that
+    /// look for unevaluated members are.
     fn expand(&self, at: usize, path: u64, times: u64, open: &mut Vec<usize>, left: &mut u64) -> Result<(), String> {
         pay(1);
         let Some(part) = self.parts.get(at) else { return Ok(()) };
@@ -316,7 +318,7 @@ fn set(known: &mut [Option<(u64, u32)>], at: usize, found: (u64, u32)) {
 }
 
 fn weight(part: &Part, path: u64) -> u64 {
-    // With an id at the root, paths are kept as addresses as well; charged always.
+    // If the root has an id, each path is kept as an absolute URI too. That is charged in any case.
     let paths = (1 + 2 * part.keywords).saturating_mul(path + 16).saturating_mul(2);
     (part.bytes + 400 + 300 * part.keywords).saturating_add(paths)
 }

@@ -1,8 +1,8 @@
-//! Values as the validator reads them, each reading paid for: whatever a schema makes of a value, it has to look at it, so the
-//! budget ends it wherever it is.
+//! JSON values for the validator, where each read pays out of the budget. Whatever a schema does, it has to read the value, so
+//! the budget ends it wherever it is.
 //!
-//! Also where the validator's own ways cost more than they should on hostile values: whether items are unique is found here by
-//! hashes that nobody can foresee.
+//! The check for unique items is done here too, because the validator's own is slow on hostile values. It uses hashes that
+//! nobody can predict.
 
 use std::{
     borrow::Cow,
@@ -18,7 +18,7 @@ use serde_json::{Map, Number, Value};
 
 use super::budget::{pay, pay_error, pay_name, pay_text};
 
-/// The values of serde_json, paid for.
+/// The JSON implementation for the validator: the values of serde_json, where reads pay.
 pub struct Judged;
 
 #[derive(Clone, Copy)]
@@ -70,7 +70,7 @@ impl<'a> Node<'a, Judged> for At<'a> {
         self.0.as_array().map(|all| Elements(all))
     }
 
-    /// Patterns read it whole, some of them a hundred times slower than a comparison does.
+    /// Pays for the whole text, since patterns read all of it, some of them a hundred times slower than a comparison.
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let text = self.0.as_str()?;
         pay_text(text.len());
@@ -125,13 +125,13 @@ impl<'a> Node<'a, Judged> for At<'a> {
         equal(self.0, expected)
     }
 
-    /// Asked for only where an error is made.
+    /// The validator calls this only to make an error.
     fn to_value(&self) -> Cow<'a, Value> {
         pay_error();
         Cow::Borrowed(self.0)
     }
 
-    /// Asked for at every reference that may lead back to where it is.
+    /// The validator calls this for every reference that may be recursive.
     fn identity(&self) -> Option<NodeIdentity> {
         pay(1);
         Some(NodeIdentity::new(std::ptr::from_ref(self.0).addr()))
@@ -161,7 +161,7 @@ impl<'a> Object<'a, Judged> for Members<'a> {
 impl<'a> Iterator for MemberIter<'a> {
     type Item = (&'a str, At<'a>);
 
-    /// A name is looked for in sets and matched with patterns.
+    /// Pays for the name, which is looked up in sets and matched against patterns.
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.0.next()?;
         pay_name(name.len());
@@ -205,7 +205,7 @@ impl<'a> Iterator for ElementIter<'a> {
     }
 }
 
-/// Equal as JSON Schema has it, paid for.
+/// Whether two values are equal as JSON Schema defines it. Pays for the comparison.
 fn equal(one: &Value, other: &Value) -> bool {
     pay(1);
     match (one, other) {
@@ -224,7 +224,7 @@ fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// What is equal hashes alike, and nesting counts.
+/// Hashes a value so that equal values have equal hashes, and differently nested ones different hashes.
 fn hash(value: &Value, state: &mut impl Hasher) {
     pay(1);
     match value {
@@ -233,7 +233,7 @@ fn hash(value: &Value, state: &mut impl Hasher) {
         Value::Number(number) => {
             let number = number.as_f64().unwrap_or(f64::NAN);
             state.write_u8(3);
-            // Both zeros are equal.
+            // 0.0 and -0.0 are equal, but their bits differ.
             state.write_u64(if number == 0.0 { 0 } else { number.to_bits() });
         }
         Value::String(text) => {

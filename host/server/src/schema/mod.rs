@@ -1,8 +1,9 @@
-//! JSON Schemas that guests supply: hostile until checked, compiled once at load.
+//! JSON Schemas that guests supply. They may be hostile, so they are checked before they are compiled, once, when the plugin is
+//! loaded.
 //!
-//! Nothing is ever fetched, patterns match in linear time, and what a schema takes and makes of a value is bounded before it is
-//! compiled (`cost`). What checking one value can cost is bounded while it is done: the validator reads it through `judged`,
-//! which pays for each step out of a budget (`budget`).
+//! Nothing is ever fetched, and patterns match in linear time. The memory and the work that a schema can cause are bounded
+//! before it is compiled (`cost`). The check of one value is bounded while it runs: the validator reads the value through
+//! `judged`, which pays for each step out of a budget (`budget`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,36 +28,37 @@ pub mod readable;
 pub const MAX_BYTES: usize = 64 * 1024;
 /// The deepest nesting of a schema.
 pub const MAX_DEPTH: usize = 32;
-/// What a schema may take that is compiled for one answer.
+/// The most memory for a schema that is compiled to check one answer.
 const MAX_SMALL_BYTES: usize = 4 << 20;
-/// The most problems a message names, and the most that are looked at for that.
+/// The most problems that a message names, and the most problems and steps that are spent on finding those.
 const MAX_PROBLEMS: usize = 3;
 const MAX_LOOKED_AT: u32 = 32;
 const STEPS_FOR_PROBLEMS: u64 = 1_000_000;
-/// Bytes of a value times parts of its schema that are checked where they are: some milliseconds at most.
+/// The largest product of a value's bytes and its schema's parts to be checked on the current thread, where it takes some
+/// milliseconds at most.
 const CHECKED_AT_ONCE: usize = 4_000_000;
 
-/// Kinds of patterns: what one is compiled to at the most, and how many nanoseconds a byte takes it in the worst case, as
-/// measured. A pattern is of the first kind that it fits.
+/// Kinds of patterns: the most bytes of the compiled pattern, and the measured worst time in nanoseconds to match one byte. A
+/// pattern is of the first kind that it fits into.
 const PATTERN_KINDS: [(usize, usize); 6] =
     [(8 << 10, 900), (16 << 10, 1_900), (32 << 10, 3_600), (64 << 10, 7_000), (128 << 10, 12_000), (256 << 10, 28_000)];
-/// What matching takes besides, for both directions.
+/// The memory for matching in each of the two directions.
 const PATTERN_CACHE_BYTES: usize = 64 << 10;
-/// How long one text may be matched, which nothing can interrupt.
+/// The longest time for matching one text, which nothing can interrupt.
 const MATCH_NS: usize = 250_000_000;
 
 /// A schema in use.
 #[derive(Debug)]
 pub struct Schema {
-    /// As the plugin wrote it, members in their order.
+    /// The schema as the plugin wrote it, with its members in their order.
     pub text: Box<RawValue>,
     validator: Arc<Validator<Judged>>,
-    /// How many subschemas it comes to.
+    /// How many subschemas it has.
     parts: usize,
     lengths: Lengths,
 }
 
-/// A schema that has been looked through and not compiled.
+/// A schema that has been examined but not compiled.
 #[derive(Debug)]
 pub struct Plan {
     text: Box<RawValue>,
@@ -67,7 +69,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Looks a schema through. `object_root`: whether it must describe an object, as those of arguments must.
+    /// Examines a schema. `object_root`: whether it must describe an object, as schemas of arguments must.
     pub fn of(text: &str, object_root: bool) -> Result<Self, String> {
         if text.len() > MAX_BYTES {
             return Err(format!("the schema has {} bytes, more than {MAX_BYTES}", text.len()));
@@ -104,7 +106,7 @@ impl Plan {
         Ok(Self { text, value, parts, bytes, lengths })
     }
 
-    /// What it takes when it is compiled, at the most.
+    /// The most memory that it takes when it is compiled.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -125,7 +127,7 @@ fn build(schema: &Value, pattern_bytes: usize) -> Result<Validator<Judged>, Stri
         .map_err(|error| clip(&error.to_string()))
 }
 
-/// The kind of a pattern.
+/// The kind of a pattern, found by compiling it.
 fn kind(pattern: &str) -> Result<(usize, usize), String> {
     let schema = json!({ "pattern": pattern });
     let mut problem = String::new();
@@ -139,7 +141,7 @@ fn kind(pattern: &str) -> Result<(usize, usize), String> {
 }
 
 impl Schema {
-    /// A small schema, such as that of a form, looked through and compiled where it is.
+    /// Examines and compiles a small schema, such as that of a form, on this thread.
     pub fn small(text: &str) -> Result<Self, String> {
         let compiled = budget::here(Lengths::ANY, || {
             let plan = Plan::of(text, true)?;
@@ -151,8 +153,9 @@ impl Schema {
         compiled.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
     }
 
-    /// Checks a value of so many bytes. Nulls in the place of what may be left out are taken out, if that makes it fit. What takes long, or goes deep, is done on a thread for that, within `limit`, one at a
-    /// time for each `turn`: a plugin that supplies both a costly schema and a large value takes nobody's time but its own.
+    /// Checks a value of so many bytes. Nulls for optional members are removed, if that makes the value fit. A check that takes
+    /// long or goes deep runs on a thread for that, within `limit`, one at a time for each `turn`, so that a plugin with a
+    /// costly schema and large values delays nobody but itself.
     pub async fn check_within(
         &self,
         value: Value,
@@ -164,7 +167,7 @@ impl Schema {
             match budget::here(self.lengths, || check(&self.validator, &value)) {
                 Ok(Ok(())) => return Ok(Fits { value, without_nulls: false }),
                 Ok(Err(problem)) if !has_null(&value) => return Err(problem),
-                // What is not small after all, or has nulls that may have to go.
+                // The value is costly to check after all, or has nulls that may have to be removed.
                 _ => {}
             }
         }
@@ -173,7 +176,7 @@ impl Schema {
             let permit = Arc::clone(turn).acquire_owned().await;
             budget::run(limit, self.lengths, move || {
                 let checked = check_without_nulls(&validator, &text, value);
-                // Not before the thread is free again.
+                // The permit is kept until the thread is free again, even if the caller has stopped waiting.
                 drop(permit);
                 checked
             })
@@ -187,7 +190,7 @@ impl Schema {
         }
     }
 
-    /// What is wrong with a small value, in words for a model; `Ok` if nothing is.
+    /// Checks a small value on this thread. The error says in words for a model what is wrong.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         let checked = budget::here(self.lengths, || check(&self.validator, value));
         checked.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
@@ -198,16 +201,19 @@ impl Schema {
 #[derive(Debug)]
 pub struct Fits {
     pub value: Value,
-    /// Nulls in the place of what may be left out were taken out of it.
+    /// Whether nulls for optional members were removed from it.
     pub without_nulls: bool,
 }
 
-/// Checks a value as it is, and then without the nulls that stand for what was left out.
+/// Checks a value as it is and, if it does not fit, without the nulls for optional members.
 fn check_without_nulls(validator: &Validator<Judged>, text: &RawValue, mut value: Value) -> Result<Fits, String> {
     let problem = match check(validator, &value) {
         Ok(()) => return Ok(Fits { value, without_nulls: false }),
         Err(problem) => problem,
     };
+    if !has_null(&value) {
+        return Err(problem);
+    }
     let Ok(schema) = serde_json::from_str(text.get()) else { return Err(problem) };
     if nulls::take_out(&schema, &mut value) && check(validator, &value).is_ok() {
         return Ok(Fits { value, without_nulls: true });
@@ -215,7 +221,7 @@ fn check_without_nulls(validator: &Validator<Judged>, text: &RawValue, mut value
     Err(problem)
 }
 
-/// Whether there is a null in it anywhere.
+/// Whether the value contains a null anywhere.
 fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -238,7 +244,7 @@ fn check(validator: &Validator<Judged>, value: &Value) -> Result<(), String> {
         errors.map(|error| describe(&error)).collect::<Vec<_>>()
     };
     let first = || validator.validate(At(value)).err().iter().map(describe).collect::<Vec<_>>();
-    // Why a value does not fit can take far longer to find than that it does not.
+    // To find why a value does not fit can take far longer than to find that it does not.
     let problems = budget::part(STEPS_FOR_PROBLEMS, MAX_LOOKED_AT, some)
         .or_else(|_| budget::part(STEPS_FOR_PROBLEMS, MAX_LOOKED_AT, first))
         .unwrap_or_default();
@@ -328,7 +334,8 @@ mod tests {
         assert!(started.elapsed().as_secs() < 2);
     }
 
-    /// Definitions, each of which is so many `not`s deep and leads to the next, and the last to the root of a level below.
+    /// A schema with definitions that are each so many `not`s deep. Each refers to the next, and the last applies the first to
+    /// the items of the value.
     fn winding(definitions: usize, nots: usize) -> String {
         let chain = |at: usize| {
             let next = if at + 1 < definitions {
@@ -353,7 +360,7 @@ mod tests {
         let limit = Duration::from_secs(10);
         let error = compile(&winding(20, 26), true).unwrap_err();
         assert!(error.contains("lead over more than"), "{error}");
-        // As much as is let through, against the deepest value there is.
+        // The deepest schema that is accepted, with the deepest value that can be parsed.
         let schema = compile(&winding(3, 26), true).unwrap();
         let checked = schema.check_within(nested(120), usize::MAX, limit, &turn).await;
         assert!(checked.is_ok() || checked.as_ref().is_err_and(|why| !why.is_empty()));
@@ -368,7 +375,7 @@ mod tests {
         let schema = schema.unwrap();
         let value = serde_json::json!({ "a": vec![7; 200_000] });
         let turn = Arc::new(Semaphore::new(1));
-        // Shorter than all the steps there are can take anywhere.
+        // All the steps of the budget take longer than this on any machine.
         let limit = Duration::from_millis(1);
         let error = schema.check_within(value.clone(), 400_000, limit, &turn).await.unwrap_err();
         assert!(error.contains("longer than 1 ms"), "{error}");
@@ -396,7 +403,7 @@ mod tests {
         assert!(plan(&"x".repeat(1025)).unwrap_err().contains("bytes"));
     }
 
-    /// Small schemas that took seconds or hundreds of megabytes to compile.
+    /// Small schemas like these once took seconds or hundreds of megabytes to compile.
     #[test]
     fn what_multiplies_is_refused_before_it_is_compiled() {
         let refs = |target: &str, count: usize| vec![format!(r#"{{"$ref":"{target}"}}"#); count].join(",");

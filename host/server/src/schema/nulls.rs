@@ -1,15 +1,15 @@
-//! Nulls in the place of what was left out. Many clients, and the languages that plugins are written in, say null for a member
-//! that is optional; most schemas say only that it may be missing.
+//! Removes nulls for optional members. Many clients, and many languages that plugins are written in, write null for an optional
+//! member without a value, while most schemas allow only that it is missing.
 
 use serde_json::{Map, Value};
 
 use super::budget::pay;
 
-/// References that are followed one after the other.
+/// How many references are followed in a row.
 const MAX_REFERENCES: usize = 8;
 
-/// Takes out the members of a value that are null, that its schema does not ask for, and that it does not let be null. False if
-/// there are none.
+/// Removes the members of a value that are null although its schema neither requires them nor lets them be null. False if there
+/// are none.
 pub fn take_out(schema: &Value, value: &mut Value) -> bool {
     walk(schema, schema, value)
 }
@@ -47,7 +47,7 @@ fn walk(root: &Value, schema: &Value, value: &mut Value) -> bool {
     }
 }
 
-/// The schema itself, or the one in the same text that it refers to.
+/// The schema itself, or the one within `root` that it refers to.
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
     let mut schema = schema;
     for _ in 0..MAX_REFERENCES {
@@ -57,7 +57,7 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
     None
 }
 
-/// Whether a schema says of itself that null fits. One that says nothing of types may let it fit, so it is left alone.
+/// Whether a value may be null by the `type` of its schema. A schema without a `type` may allow it, so this is true for it.
 fn may_be_null(root: &Value, schema: &Value) -> bool {
     match resolve(root, schema).and_then(|schema| schema.get("type")) {
         Some(Value::String(kind)) => kind == "null",

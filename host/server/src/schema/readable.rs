@@ -1,11 +1,11 @@
-//! What in a schema some clients cannot read, although it is right. They make types of their own from it, and know only the
-//! plainer part of JSON Schema.
+//! Finds valid parts of a schema that some clients cannot read. Those clients make types of their own from it, and know only
+//! the simpler parts of JSON Schema.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Formats that clients do not stumble over: JSON Schema's own.
+/// The formats of JSON Schema itself, which no client fails on.
 const FORMATS: [&str; 19] = [
     "date-time",
     "date",
@@ -28,7 +28,7 @@ const FORMATS: [&str; 19] = [
     "regex",
 ];
 
-/// Each kind of trouble in the schema of a tool's arguments, once.
+/// The kinds of trouble in the schema of a tool's arguments.
 pub fn troubles(schema: &Value) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     if schema.get("properties").is_none() {
@@ -55,7 +55,7 @@ fn look(schema: &Value, found: &mut BTreeSet<&'static str>) {
                     ("format", Value::String(format)) if !FORMATS.contains(&format.as_str()) => {
                         found.insert("a `format` that JSON Schema does not know");
                     }
-                    // Values, not schemas.
+                    // These contain values and no schemas.
                     ("default" | "const" | "enum" | "examples", _) => {}
                     (_, value) => look(value, found),
                 }

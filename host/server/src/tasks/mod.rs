@@ -1,7 +1,7 @@
-//! The tasks there are: what is kept of each, and what runs for it. How a call becomes one is in `methods::call::background`,
-//! and how clients ask for it in `methods::tasks`.
+//! All tasks: the record of each, and what runs for it. How a call becomes a task is in `methods::call::background`, and how
+//! clients ask for tasks is in `methods::tasks`.
 //!
-//! A task belongs to the session or principal that began it, and for everybody else it does not exist.
+//! A task belongs to the session or principal that began it. To everybody else it looks as if it did not exist.
 
 use std::{
     collections::HashMap,
@@ -24,19 +24,19 @@ mod store;
 pub use running::Running;
 pub use store::{Memory, Record, StoreError, TaskStore};
 
-/// Changes that a slow listener may be behind.
+/// How many changes a slow listener may be behind before it misses some.
 const CHANGES_KEPT: usize = 256;
 
 /// All tasks of the process.
 pub struct Tasks {
     store: Box<dyn TaskStore>,
     under_way: Mutex<HashMap<String, Arc<Running>>>,
-    /// Tasks as they are after a change.
+    /// Sends each changed task, as it is after the change.
     pub changes: broadcast::Sender<Arc<Record>>,
-    /// Those that run at once; the rest of all slots is for calls that somebody waits for.
+    /// Bounds how many tasks run at once, so that there is room for calls that somebody waits for.
     running: Arc<Semaphore>,
     last_number: AtomicU64,
-    /// By task, what is paid for it here.
+    /// What is charged for each task, by its id.
     paid: Mutex<HashMap<String, Paid>>,
 }
 
@@ -58,12 +58,13 @@ impl Tasks {
         })
     }
 
-    /// A task, if it is this owner's.
+    /// The task, if it belongs to this owner.
     pub async fn get(&self, id: &str, owner: &Owner) -> Result<Option<Record>, StoreError> {
         Ok(self.store.get(id).await?.filter(|record| record.owner == *owner))
     }
 
-    /// Keeps a new task and what runs for it; the number is for its record. `charge`: what is paid for it.
+    /// Keeps a new task and what runs for it. `record`: makes the record with the number that it is given. `charge`: held for
+    /// as long as the task is kept.
     pub async fn insert(
         &self,
         running: &Arc<Running>,
@@ -78,7 +79,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// Holds what is paid for a task until it has expired.
+    /// Holds a charge for a task until the task has expired.
     fn pay(&self, id: &str, expires: SystemTime, charge: Charge) {
         let now = SystemTime::now();
         let mut paid = self.paid.lock();
@@ -86,14 +87,14 @@ impl Tasks {
         paid.entry(id.to_owned()).or_insert_with(|| Paid { until: expires, charges: Vec::new() }).charges.push(charge);
     }
 
-    /// What has run is no longer under way.
+    /// Removes what ran for a task, when that has ended.
     pub fn forget(&self, running: &Running) {
         self.under_way.lock().remove(&running.id);
     }
 
-    /// A place to run in. One plugin's tasks leave room for the others', and all of them for ordinary calls.
+    /// Waits for a permit to run. All tasks together get only a part of what can run at once, the rest is for ordinary calls.
     pub async fn slot(&self) -> Option<OwnedSemaphorePermit> {
-        // Never closed.
+        // The semaphore is never closed, so this cannot fail.
         Arc::clone(&self.running).acquire_owned().await.ok()
     }
 
@@ -105,8 +106,8 @@ impl Tasks {
         self.under_way.lock().get(id).cloned()
     }
 
-    /// Changes a task that has not ended, and tells who listens. What the store does not take is told to the operator: whoever
-    /// runs the task goes on.
+    /// Changes a task that has not ended, and tells listeners. A failure of the store is only logged, so that the task itself
+    /// goes on.
     async fn change(&self, id: &str, change: impl Fn(&mut Record) + Send + Sync) {
         let change = |record: &mut Record| {
             let goes_on = !record.task.status.is_terminal();
@@ -117,14 +118,14 @@ impl Tasks {
             goes_on
         };
         match self.store.update(id, &change).await {
-            // Nobody listening is no failure.
-            Ok(Some(record)) => drop(self.changes.send(Arc::new(record))),
-            Ok(None) => {}
+            // Sending fails only if the last listener has just gone, which is fine.
+            Ok(Some(record)) if self.changes.receiver_count() > 0 => drop(self.changes.send(Arc::new(record))),
+            Ok(_) => {}
             Err(error) => tracing::error!("a task is not kept: {error}"),
         }
     }
 
-    /// Ends a task. `charge`: what is paid for its outcome, until it has expired.
+    /// Ends a task. `charge`: for its outcome, held until the task has expired.
     pub async fn end(
         &self,
         id: &str,

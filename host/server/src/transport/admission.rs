@@ -1,5 +1,5 @@
-//! The one step that every request takes, whichever way it came: who asks, in which session or by what it says of itself, and
-//! whether it may, become its context, or the reason why not.
+//! Admits or refuses every request, whichever transport it came by. An admitted request gets its context, made from the
+//! principal and from its session or, for a modern request, from its own `_meta`.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -20,37 +20,37 @@ use crate::{
     methods::{response::Answer, router},
 };
 
-/// How the names of headers begin that mirror arguments.
+/// The prefix of headers that repeat arguments.
 const MIRRORING: &str = "mcp-param-";
 
-/// Where a request comes in.
+/// What is known about the place where a request came in.
 pub struct Door<'a> {
     pub server: &'a Arc<Server>,
     pub principal: &'a Principal,
-    /// Whether requests without a handshake are served here too.
+    /// Whether modern requests, which need no handshake, are served here too.
     pub modern: bool,
-    /// Of a request that came over HTTP: some of them mirror parts of it.
+    /// The headers, if the request came over HTTP. Some of them repeat parts of the request.
     pub headers: Option<&'a HeaderMap>,
 }
 
 /// The session that a request belongs to.
 pub enum Named {
     None,
-    /// It names one, but there is no such.
+    /// The request names a session that does not exist.
     Unknown,
     Is(Arc<Session>),
 }
 
-/// What becomes of a request that may begin.
+/// How a request that is admitted goes on.
 pub enum Admitted {
     Runs(Box<Context>),
-    /// The handshake is done: the session, and the result that says so.
+    /// It is the handshake: the new session, and the result of `initialize`.
     Opens(Arc<Session>, String),
-    /// Its result is known already.
+    /// Its result is known already, and this is it.
     Is(String),
 }
 
-/// Why a request does not begin.
+/// Why a request is not admitted.
 pub struct Refusal {
     pub kind: Kind,
     pub error: RpcError,
@@ -58,7 +58,7 @@ pub struct Refusal {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It is not as it should be.
+    /// The request is malformed, or not allowed here.
     Wrong,
     NoSuchSession,
     NoSuchMethod,
@@ -70,8 +70,8 @@ impl From<RpcError> for Refusal {
     }
 }
 
-/// Admits a request, or refuses it. `session`: looks up the one it belongs to. `outbox`: makes the place where messages about
-/// it go, for a session or for none. The checks come in the order that the errors' meanings demand.
+/// Admits a request, or refuses it. `session`: looks up its session. `outbox`: makes its outbox, for a session or for none. The
+/// order of the checks matters, since it decides which error a client gets if several things are wrong.
 pub fn admit(
     door: &Door<'_>,
     request: &Request,
@@ -98,7 +98,7 @@ pub fn admit(
         });
     }
     if !server.startup.protocol.legacy {
-        // Who offers a revision is told which there are.
+        // A client that offers a revision with `initialize` is told which revisions are served.
         return Err(match (known, params::read::<params::Initialize>(request.params.as_ref())) {
             (Some(Method::Initialize), Ok(offered)) => RpcError::unsupported_version(&offered.protocol_version).into(),
             _ => unclaimed(&meta).into(),
@@ -123,13 +123,13 @@ pub fn admit(
         }
         (_, Named::Unknown) => Err(no_such_session()),
         (Some(Method::Discover | Method::Listen), Named::None) => Err(unclaimed(&meta).into()),
-        // Before the handshake, too, the other end may ask whether anybody is there.
+        // The other end of a pipe may send `ping` even before the handshake.
         (Some(Method::Ping), Named::None) if door.headers.is_none() => Ok(Admitted::Is("{}".into())),
         (_, Named::None) => Err(no_session(door.headers.is_some())),
     }
 }
 
-/// A request that says all of itself.
+/// Admits a modern request.
 fn modern(
     door: &Door<'_>,
     request: &Request,
@@ -137,14 +137,15 @@ fn modern(
     charge: Arc<Charge>,
     outbox: Outbox,
 ) -> Result<Admitted, Refusal> {
-    if let Some(headers) = door.headers {
-        let version = single(headers, VERSION_HEADER)?
-            .ok_or_else(|| RpcError::header_mismatch("the header MCP-Protocol-Version is missing"))?;
-        if version != meta.modern_claim()?.version {
-            return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`").into());
-        }
+    let version = door.headers.map(|headers| {
+        single(headers, VERSION_HEADER)?
+            .ok_or_else(|| RpcError::header_mismatch("the header MCP-Protocol-Version is missing"))
+    });
+    let (version, claim) = (version.transpose()?, meta.modern_claim()?);
+    if version.is_some_and(|version| version != claim.version) {
+        return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`").into());
     }
-    let mut ctx = Context::of_claim(door.server, &request.id, meta, door.principal, outbox, charge)?;
+    let mut ctx = Context::of_claim(door.server, &request.id, meta, claim, door.principal, outbox, charge)?;
     if let Some(headers) = door.headers {
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`").into());
@@ -172,7 +173,7 @@ pub fn no_such_session() -> Refusal {
     Refusal { kind: Kind::NoSuchSession, error }
 }
 
-/// A version that nobody knows is refused, wherever it stands.
+/// Refuses requests whose version header names an unknown revision.
 pub fn check_version(headers: &HeaderMap) -> Result<(), RpcError> {
     match text(headers, VERSION_HEADER).filter(|version| Revision::parse(version).is_none()) {
         Some(version) => Err(RpcError::unsupported_version(version)),
@@ -180,12 +181,12 @@ pub fn check_version(headers: &HeaderMap) -> Result<(), RpcError> {
     }
 }
 
-/// What a request lacks that is none of a session and makes no complete claim to be modern.
+/// The error for a request that belongs to no session and lacks something that a modern request needs.
 fn unclaimed(meta: &RequestMeta) -> RpcError {
     meta.modern_claim().err().unwrap_or_else(|| RpcError::invalid_params("missing `_meta`"))
 }
 
-/// Answers a request, whatever happens: a panic of ours becomes an error with a number that the log explains.
+/// Answers a request, even if wharf panics: that becomes an error with a number that the operator finds in the log.
 pub async fn answer(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
     let span = tracing::debug_span!("request", method = %clip(method), id = ?ctx.id, principal = ctx.principal.short());
     match AssertUnwindSafe(router::handle(ctx, method, params)).catch_unwind().instrument(span).await {

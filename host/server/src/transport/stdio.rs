@@ -1,6 +1,6 @@
-//! One pipe: a message per line in, a message per line out. What the messages mean is in `pipe`.
+//! Reads and writes messages, one per line. What is done with them is in `pipe`.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc};
 
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
@@ -14,20 +14,19 @@ use crate::{
     base::ledger::{Full, Incoming, message_bytes, no_room},
     client::{
         outbox::{Outbox, Queued},
-        server::Server,
+        server::{DRAIN, Server},
     },
 };
 
-/// How many bytes may wait to be written; who has more to say waits too.
+/// How many bytes may wait to be written. Whoever sends more has to wait.
 const QUEUED_BYTES: u32 = 16 << 20;
-/// The room for a line that is kept from one to the next.
+/// How much of the buffer for a line is kept from one line to the next.
 const LINE_BYTES: usize = 64 << 10;
-/// Messages that are written at once, if there are so many.
+/// How many messages are written at once at the most.
 const AT_ONCE: usize = 64;
-/// How long requests under way may take to finish when the input has ended.
-const DRAIN: Duration = Duration::from_secs(1);
 
-/// Serves a client until the input ends, the output breaks, or wharf stops; then requests under way have a second to finish.
+/// Serves a client until the input ends, the output breaks, or wharf stops. Requests that are under way then have a second to
+/// finish.
 pub async fn serve<R, W>(server: &Arc<Server>, client: Client, input: R, output: W)
 where
     R: AsyncRead + Unpin,
@@ -44,13 +43,13 @@ where
     let mut input = BufReader::with_capacity(64 * 1024, input);
     let mut line = Vec::new();
     loop {
-        // Of a long line, the room is given back.
+        // After a long line, its memory is given back.
         line.clear();
         line.shrink_to(LINE_BYTES);
         let mut incoming = ledger.incoming(&share.account);
         let read = tokio::select! {
             read = async {
-                // Who reads no answers is not asked for more requests.
+                // While the client does not read its answers, no more of its requests are read.
                 outbox.ready().await;
                 read_line(&mut input, &mut line, limit, &mut incoming).await
             } => read,
@@ -60,7 +59,7 @@ where
         match read {
             Ok(Line::Whole) => {
                 let taken = pipe.take(&line, incoming.into_charge(), || Ok::<_, Infallible>(None)).await;
-                // Here nothing is counted, so nothing is refused.
+                // The number of requests is not limited here, so this cannot fail.
                 taken.unwrap_or_default();
             }
             Ok(Line::Refused(why, id)) => {
@@ -77,7 +76,7 @@ where
             }
         }
     }
-    // What is under way may finish and be written; the writer ends when all who write are gone.
+    // Requests under way may finish and be answered. The writer ends when all outboxes are dropped.
     let tracker = pipe.end();
     drop((pipe, outbox));
     let drained = async {
@@ -92,7 +91,7 @@ where
 
 enum Line {
     Whole,
-    /// Nothing of it was kept but whose it is.
+    /// The line is refused. Only the id of its message was kept.
     Refused(Why, Option<Id>),
     End,
 }
@@ -102,7 +101,7 @@ enum Why {
     NoRoom(Full),
 }
 
-/// Reads up to a line's end; of a line that is refused, nothing is kept.
+/// Reads up to the end of a line. A line that is refused is not kept.
 async fn read_line<R: AsyncBufRead + Unpin>(
     input: &mut R,
     line: &mut Vec<u8>,
@@ -118,7 +117,7 @@ async fn read_line<R: AsyncBufRead + Unpin>(
         match &mut refused {
             Some((_, search)) => search.feed(piece),
             None => {
-                // A line that is there as a whole is paid for once, when it is known what will be made of it.
+                // A line that was read as a whole is charged only once, at its end, together with what handling it takes.
                 let whole = end.is_some() && line.is_empty();
                 let why = if line.len() + piece.len() > limit {
                     Some(Why::TooLong)
@@ -152,7 +151,7 @@ async fn read_line<R: AsyncBufRead + Unpin>(
     }
 }
 
-/// A line that is there, if there is room for what will be made of it.
+/// Charges for a complete line and what handling it takes. Refuses the line if there is no room.
 fn paid(line: &[u8], incoming: &mut Incoming<'_>) -> Line {
     match incoming.cover(message_bytes(line)) {
         Ok(()) => Line::Whole,
@@ -164,7 +163,7 @@ fn paid(line: &[u8], incoming: &mut Incoming<'_>) -> Line {
     }
 }
 
-/// Writes what is queued, as much at once as there is.
+/// Writes the messages in the queue, all that wait together.
 async fn write<W: AsyncWrite + Unpin>(mut queue: mpsc::UnboundedReceiver<Queued>, mut output: W) {
     let mut messages = Vec::new();
     let mut bytes = Vec::new();
@@ -175,10 +174,10 @@ async fn write<W: AsyncWrite + Unpin>(mut queue: mpsc::UnboundedReceiver<Queued>
             bytes.push(b'\n');
         }
         if output.write_all(&bytes).await.is_err() || output.flush().await.is_err() {
-            // Nobody reads any more: the queue closes, and everybody notices.
+            // Nobody reads any more. Returning closes the queue, which all senders notice.
             return;
         }
-        // Only what is written makes room.
+        // Messages make room in the queue only when they are written.
         messages.clear();
     }
 }

@@ -1,9 +1,9 @@
 //! The set of plugins: loads, replaces and removes them, and publishes a new catalog when something changed.
 //!
-//! One task decides, one change at a time, and never waits for a plugin: what has code compiled or a guest run goes on in a task
-//! of its own (`install`), several at a time, and is heard of when it is done. So what the operator takes away is taken away
-//! when the config is read, whatever plugins are doing. What fails to load changes nothing: the last good version keeps
-//! serving. Calls under way hold what they started with, so a replacement never disturbs them.
+//! One task makes all decisions, one change at a time, and never waits for a plugin: compiling code and running guests happens
+//! in other tasks (`install`), several at a time, which report when they are done. So access that the operator takes away is
+//! gone as soon as the config is read, whatever plugins are doing. A plugin that fails to load changes nothing: its last good
+//! version is still served. Calls that are under way keep the version they started with, so a replacement never disturbs them.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -37,11 +37,12 @@ use crate::{
 
 mod wanted;
 
-/// How often a plugin may have its lists asked for again.
+/// The least time between two requests for a plugin's lists that follow its announcements.
 const ANNOUNCEMENT_GAP: Duration = Duration::from_millis(250);
-/// How long a plugin whose list fails is put aside: the first time, and at the most. Each failure doubles it.
+/// How long a plugin is not asked again after its list failed for the first time. Each failure doubles it, up to
+/// [`LONGEST_BACKOFF`].
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-/// How long a change waits for others that belong to it, such as the new name of a file that was renamed.
+/// How long a change waits for others that may belong to it, such as the new name of a file that was renamed.
 const SETTLED: Duration = Duration::from_millis(200);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
 
@@ -51,46 +52,46 @@ pub struct Library {
     config: Arc<Config>,
     served: BTreeMap<String, Served>,
     generations: Generations,
-    /// Something is served, or not served, that the last catalog does not show.
+    /// Whether `served` differs from the last published catalog.
     unpublished: bool,
-    /// When that is shown at the latest.
+    /// When such a difference is published at the latest.
     settled_by: Instant,
     under_way: HashMap<String, UnderWay>,
     tasks: JoinSet<(String, u64, Installed)>,
-    /// What tasks have installed that is not taken in yet.
+    /// What tasks have installed but `served` does not contain yet.
     arrived: Vec<Arrived>,
     last_attempt: u64,
     announced: HashMap<String, Announced>,
     /// Where configs come from.
     configs: watch::Receiver<Arc<Config>>,
     publisher: Publisher,
-    /// When the first load is over for those who wait, whatever is still under way.
+    /// When the first load counts as over, even if some plugins are still being loaded.
     patience: Instant,
-    /// Told when something under way turns out to take long.
+    /// Notified when a task turns out to take long.
     slow: Arc<Notify>,
 }
 
 /// A plugin that is being loaded or asked.
 struct UnderWay {
     attempt: u64,
-    /// What it is loaded for; the same again changes nothing.
+    /// The config and the state of the source that it is loaded for. While these stay the same, it need not be started again.
     config: Arc<PluginConfig>,
     state: Option<State>,
-    /// The lists that were announced, if it is only asked again.
+    /// The lists that the plugin announced, if it is only asked for its lists again.
     kinds: Option<Kinds>,
-    /// Set when it takes so long that the first load does not wait for it.
+    /// Set when it takes so long that the first load must not wait for it.
     slow: Arc<std::sync::atomic::AtomicBool>,
     abort: AbortHandle,
 }
 
-/// What a task has installed for a plugin; `kinds`: the lists that were announced, if it was only asked again.
+/// What a task has installed. `kinds`: the lists that the plugin announced, if it was only asked for its lists again.
 struct Arrived {
     id: String,
     installed: Installed,
     kinds: Option<Kinds>,
 }
 
-/// A plugin's announcements: what it announced that nobody has asked for yet, and when it may be asked.
+/// The lists that a plugin announced and that it was not asked for yet, and when it may be asked next.
 struct Announced {
     kinds: Kinds,
     next: Instant,
@@ -129,7 +130,7 @@ impl Library {
         (library, published)
     }
 
-    /// Loads everything, then follows changes until no config can come any more or `stop` is cancelled.
+    /// Loads everything, then follows changes until the sender of configs is gone or `stop` is cancelled.
     pub async fn run(mut self, stop: CancellationToken) {
         self.begin();
         loop {
@@ -139,7 +140,7 @@ impl Library {
             let waiting_for_first = !self.publisher.is_ready();
             tokio::select! {
                 biased;
-                // What was asked for before the end of the input waits for the first load; after that nothing does.
+                // Requests that came before the input ended may still wait for the first load, so it is finished even then.
                 () = stop.cancelled(), if !waiting_for_first => return,
                 changed = self.configs.changed() => match changed {
                     Ok(()) => self.reconfigure(),
@@ -157,17 +158,8 @@ impl Library {
         }
     }
 
-    /// Loads everything once and waits for all of it.
-    pub async fn load(&mut self) {
-        self.begin();
-        while let Some(done) = self.tasks.join_next().await {
-            self.done(done);
-        }
-        self.settle();
-    }
-
-    /// Publishes what has changed. Of the first load, all at once, so that nobody sees a part of it: once there is nothing to
-    /// wait for but what takes long.
+    /// Publishes what has changed, as soon as only slow tasks are left or it has waited long enough. The first load is
+    /// published as a whole, so that no client sees only a part of it.
     fn settle(&mut self) {
         use std::sync::atomic::Ordering;
         let waits = self.under_way.values().any(|one| one.kinds.is_none() && !one.slow.load(Ordering::Relaxed));
@@ -189,7 +181,7 @@ impl Library {
         }
     }
 
-    /// The operator's file was read anew: takes away first, then brings.
+    /// Follows a new config: takes away first what is no longer allowed, then loads what is new.
     fn reconfigure(&mut self) {
         let config = Arc::clone(&self.configs.borrow_and_update());
         let roots_changed = self.config.roots != config.roots;
@@ -202,7 +194,8 @@ impl Library {
         if roots_changed {
             self.revoke_roots();
         }
-        // What is taken away is gone at once; lists are told to have changed when all of the change is there.
+        // What is taken away is gone at once. Clients are told that lists changed only when the rest of the change is there
+        // too.
         if self.unpublished {
             let told = self.publisher.generations();
             self.publish(told);
@@ -211,7 +204,7 @@ impl Library {
         self.install_all(wanted);
     }
 
-    /// Begins to bring what is served in line with the config and the files.
+    /// Starts all tasks that are needed for the config and the files as they are now.
     fn begin(&mut self) {
         let wanted = self.wanted();
         self.remove_unwanted(&wanted);
@@ -230,7 +223,7 @@ impl Library {
         }
     }
 
-    /// Starts a task for a plugin, in place of one that is under way.
+    /// Starts a task for a plugin, and aborts one that is under way for it.
     fn start(&mut self, config: Arc<PluginConfig>, state: Option<State>, kinds: Option<Kinds>) {
         self.last_attempt += 1;
         let (attempt, id) = (self.last_attempt, config.id.clone());
@@ -255,7 +248,7 @@ impl Library {
         let before = self.under_way.insert(id.clone(), UnderWay { attempt, config, state, kinds, slow, abort });
         let before = before.inspect(|before| before.abort.abort()).map(|before| before.kinds);
         let arrived = self.arrived.iter().position(|one| one.id == id).map(|at| self.arrived.swap_remove(at).kinds);
-        // What was asked for is still to be asked for.
+        // Announced lists that the aborted task was to ask for must be asked for again.
         for kinds in before.into_iter().chain(arrived).flatten() {
             if let Some(announced) = self.announced.get_mut(&id) {
                 announced.kinds.add(kinds);
@@ -263,11 +256,11 @@ impl Library {
         }
     }
 
-    /// Takes in what a task has installed, unless another one has taken its place.
+    /// Handles the end of a task, unless another has replaced it.
     fn done(&mut self, done: Result<(String, u64, Installed), tokio::task::JoinError>) {
         let (id, attempt, installed) = match done {
             Ok(done) => done,
-            // Aborted, because another took its place.
+            // The task was aborted because another replaced it.
             Err(error) if error.is_cancelled() => return,
             Err(error) => {
                 let id = self.under_way.iter().find(|(_, one)| one.abort.id() == error.id());
@@ -281,7 +274,7 @@ impl Library {
                 );
             }
         };
-        // What had just ended when it was replaced is heard of all the same, and counts for nothing.
+        // A task that had just ended when it was replaced could not be aborted any more, so its result is ignored here.
         if self.under_way.get(&id).is_none_or(|one| one.attempt != attempt) {
             return;
         }
@@ -290,7 +283,8 @@ impl Library {
         self.arrived.push(Arrived { id, installed, kinds: under_way.kinds });
     }
 
-    /// Takes in what has arrived, in order of precedence: who comes first has the names, whoever was faster.
+    /// Takes in what tasks have installed, in order of precedence, so that names go to the plugin that comes first and not to
+    /// the fastest.
     fn take_in(&mut self) {
         let mut arrived = std::mem::take(&mut self.arrived);
         arrived.sort_by_key(|one| self.precedence(&one.id));
@@ -308,7 +302,7 @@ impl Library {
                 let before = self.generations;
                 self.serve(*fresh);
                 if let Some(kinds) = kinds {
-                    // What was announced counts as changed even if the list is the same.
+                    // A list that was announced counts as changed, even if it is the same as before.
                     for (kind, generation, before) in [
                         (Kind::Tools, &mut self.generations.tools, before.tools),
                         (Kind::Resources, &mut self.generations.resources, before.resources),
@@ -343,7 +337,7 @@ impl Library {
         }
     }
 
-    /// Notes what plugins have announced.
+    /// Collects what plugins have announced.
     fn take_announcements(&mut self) {
         for (id, kinds) in self.publisher.announcements.take() {
             if self.served.contains_key(&id) {
@@ -354,7 +348,8 @@ impl Library {
         self.list_again();
     }
 
-    /// Asks plugins again that announced a change, each at most once per gap and one time after the other.
+    /// Asks plugins that announced a change for their lists, each once per [`ANNOUNCEMENT_GAP`] at the most, and never twice at
+    /// the same time.
     fn list_again(&mut self) {
         let now = Instant::now();
         let due = self
@@ -401,7 +396,8 @@ impl Library {
         self.installer.loader.forget_all_but(|source| sources.contains(source));
     }
 
-    /// Takes a loaded plugin in, unless a name of its own is taken. A plugin of lesser precedence that has such a name makes room.
+    /// Begins to serve a loaded plugin, unless another plugin has one of its names. If that plugin has lower precedence, it is
+    /// no longer served instead.
     fn serve(&mut self, fresh: Fresh) {
         let Fresh { plugin, config, offer } = fresh;
         let id = config.id.clone();
@@ -414,7 +410,7 @@ impl Library {
             checks: Arc::new(Semaphore::new(1)),
             results: Arc::new(Semaphore::new(1)),
             tasks: Arc::new(Semaphore::new((config.limits.concurrency / 2).max(1))),
-            // What was narrowed was revoked when the config was read.
+            // If a grant was narrowed, the calls with the wider grant were revoked when the config was read.
             revoked: previous.as_ref().map_or_else(CancellationToken::new, |old| old.revoked.clone()),
         };
         self.served.insert(id.clone(), served);
@@ -451,7 +447,7 @@ impl Library {
         Some(gone)
     }
 
-    /// Takes away at once what is no longer granted, before anything is loaded: what runs with it ends.
+    /// Takes away what is no longer granted at once, before anything is loaded. Calls that run with it are stopped.
     fn take_away(&mut self, config: &Arc<PluginConfig>) {
         let Some(served) = self.served.get_mut(&config.id) else { return };
         if config.sha256.as_ref().is_some_and(|expected| expected != served.plugin.code().digest()) {
@@ -468,13 +464,13 @@ impl Library {
             served.revoked.cancel();
             served.revoked = CancellationToken::new();
         }
-        // The rest follows when it is loaded.
+        // The rest of the new config takes effect when the plugin is loaded with it.
         let (grants, tools, prompts) = (config.grants.clone(), config.tools.clone(), config.prompts.clone());
         served.config = Arc::new(PluginConfig { grants, tools, prompts, ..(*served.config).clone() });
         self.change();
     }
 
-    /// Stops what works in clients' roots, since the operator has changed where those may lie.
+    /// Stops calls of plugins that may use roots, since the operator has changed which folders are roots.
     fn revoke_roots(&mut self) {
         for served in self.served.values_mut().filter(|served| served.config.grants.roots.is_given()) {
             served.revoked.cancel();
@@ -483,7 +479,7 @@ impl Library {
         self.change();
     }
 
-    /// Configured before dropped in, in the order of the file, then by id.
+    /// A key to sort plugins by: configured ones in the order of the file, then the others by id.
     fn precedence(&self, id: &str) -> (usize, String) {
         let position = self.config.plugins.iter().position(|plugin| plugin.id == id);
         (position.unwrap_or(usize::MAX), id.to_owned())
@@ -495,7 +491,7 @@ impl Library {
         served
     }
 
-    /// Compares what clients see.
+    /// Raises the generations of the lists in which clients see a difference.
     fn count_changes(&mut self, old: Option<&Offer>, new: Option<&Offer>) {
         let none = Offer::default();
         let (old, new) = (old.unwrap_or(&none), new.unwrap_or(&none));
@@ -505,13 +501,13 @@ impl Library {
         self.generations.prompts += prompts;
     }
 
-    /// Something is served, or not served, that clients do not see yet. They will soon, together with what comes right after it.
+    /// Notes that `served` has changed. It is published soon, together with changes that follow right after.
     fn change(&mut self) {
         self.expect();
         self.unpublished = true;
     }
 
-    /// From the first piece of news on, what belongs to it may follow for a while.
+    /// With the first piece of news, the time begins during which others may follow before all are published.
     fn expect(&mut self) {
         if !self.unpublished && self.arrived.is_empty() {
             self.settled_by = Instant::now() + SETTLED;

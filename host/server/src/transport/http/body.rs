@@ -1,4 +1,5 @@
-//! Bodies of HTTP messages: read whole within bounds of size and time, and written in pieces.
+//! Bodies of HTTP messages. Those of requests are read as a whole within bounds of size and time, those of responses are
+//! written in pieces.
 
 use std::{
     collections::VecDeque,
@@ -13,17 +14,18 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
-use wharf_protocol::{RpcError, long::IdSearch};
+use wharf_protocol::{Id, RpcError, long::IdSearch};
 
 use super::{connections::Busy, headers::text, refused::Refused};
 use crate::base::ledger::{Charge, Full, Incoming, message_bytes};
 
 /// How long a client may take to send a body.
 const BODY: Duration = Duration::from_secs(30);
-/// How much is handed over at once.
+/// The largest piece of an answer that is handed to the HTTP library at once.
 const PIECE: usize = 64 * 1024;
 
-/// Of a large answer, what may wait in the hands of the HTTP library; it must not keep the whole answer.
+/// How much of a large answer may wait in the HTTP library. This last part is copied, so that it does not keep the memory of
+/// the whole answer in use.
 const TAIL: usize = 512 * 1024;
 
 /// What is held for an answer until its client has read it.
@@ -34,10 +36,11 @@ pub struct Hold {
     pub busy: Option<Busy>,
 }
 
-/// A body that is handed over as its client reads it. Until then it counts as under way.
+/// A response body that is handed over in pieces as its client reads. Until all is handed over, the request counts as under
+/// way.
 pub struct Pieces {
     pub left: VecDeque<Bytes>,
-    /// The bytes are this answer's alone, so the last of them are copied to let go of the rest.
+    /// The bytes belong to this answer alone, so copying the last of them frees the memory of the rest.
     pub own: bool,
     pub hold: Option<Hold>,
 }
@@ -71,13 +74,15 @@ impl HttpBody for Pieces {
     }
 }
 
-/// The most that is set aside for a body before it has come.
+/// The most memory that is allocated for a body before it arrives.
 const MOST_CLAIMED: usize = 2 << 20;
 
-/// How much of a body that is refused is read all the same, and how long for each piece of it: a client that is cut off while it
-/// sends does not read why.
+/// How much of a refused body is read all the same, and how long each piece of it may take. It is read because a client whose
+/// connection ends while it still sends does not read the answer.
 const DRAINED: usize = 64 << 20;
 const NEXT_PIECE: Duration = Duration::from_secs(1);
+/// How much is read of the body of a client that is not allowed to talk to the server.
+const PEEKED: usize = 64 << 10;
 
 enum BodyError {
     TooLarge,
@@ -85,7 +90,7 @@ enum BodyError {
     Full(Full),
 }
 
-/// The body of a POST, which must be JSON of at most so many bytes, and what is paid for it.
+/// Reads the body of a POST, which must be JSON of at most so many bytes. Returns it with what is charged for it.
 pub async fn read_message(
     headers: &HeaderMap,
     mut body: Body,
@@ -105,8 +110,8 @@ pub async fn read_message(
         None
     };
     if !matches!(refused, Some(BodyError::Broken)) {
-        // As much as comes; the answer is the same.
-        tokio::time::timeout(BODY, drain(&mut body, &mut search)).await.ok();
+        // Whether the rest arrives makes no difference to the answer.
+        tokio::time::timeout(BODY, drain(&mut body, &mut search, DRAINED)).await.ok();
     }
     let id = search.id();
     Err(match refused {
@@ -129,9 +134,18 @@ async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, BodyError> {
     Ok(None)
 }
 
-/// Reads the rest of a body and keeps nothing of it.
-async fn drain(body: &mut Body, search: &mut IdSearch) {
-    let mut left = DRAINED;
+/// The id of the message in the body of a client that is turned away, if it is found soon. Nothing else of the body is kept.
+pub async fn peek_id(mut body: Body) -> Option<Id> {
+    let mut search = IdSearch::default();
+    if body.size_hint().lower() > PEEKED as u64 {
+        return None;
+    }
+    tokio::time::timeout(NEXT_PIECE, drain(&mut body, &mut search, PEEKED)).await.ok();
+    search.id()
+}
+
+/// Reads the rest of a body, about `left` bytes at the most, and keeps only the id of its message.
+async fn drain(body: &mut Body, search: &mut IdSearch, mut left: usize) {
     while let Ok(Ok(Some(data))) = tokio::time::timeout(NEXT_PIECE, next_piece(body)).await {
         search.feed(&data);
         left = left.saturating_sub(data.len());
@@ -150,12 +164,12 @@ async fn read_body(
     if body.size_hint().lower() > limit as u64 {
         return Err(BodyError::TooLarge);
     }
-    // A length that is only claimed takes no memory that counts: its pages are touched when they are filled.
+    // Space for a length that is only claimed costs little, since the system provides its pages when they are written to.
     let claimed = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut bytes = Vec::with_capacity(claimed.min(MOST_CLAIMED));
     while let Some(data) = next_piece(body).await? {
         let read = bytes.len() + data.len();
-        // The last piece is paid for below, with what will be made of all of it.
+        // The last piece is charged below, together with what handling the message takes.
         let refused = if read > limit {
             Some(BodyError::TooLarge)
         } else if read < claimed || claimed == 0 {
@@ -170,7 +184,7 @@ async fn read_body(
         }
         bytes.extend_from_slice(&data);
     }
-    // And what will be made of it.
+    // Now the charge rises to what handling the whole message takes.
     if let Err(full) = incoming.cover(message_bytes(&bytes)) {
         search.feed(&bytes);
         return Err(BodyError::Full(full));

@@ -1,8 +1,8 @@
-//! The connections there are: how many in all and from one address, and which has to go where there is no room for another.
+//! Counts connections, in all and from each address, and decides which one is ended when there is no room for another.
 //!
-//! What is refused before it has shown a right to be here must not keep out who has one: where it is full, the connection goes
-//! that has never made a request of MCP, else one that does not read, else one that only waits. What is being worked for,
-//! and reads, is never ended for a newcomer.
+//! Clients without the right to talk to the server must not keep out those who have it. So when there is no room, a connection
+//! is ended on which no MCP request was ever accepted, else one whose client does not read, else one without a request under
+//! way. A connection with requests under way whose client reads is never ended for a new one.
 
 use std::{
     collections::HashMap,
@@ -23,11 +23,11 @@ use crate::{
     client::server::Server,
 };
 
-/// Who does not read for so long may have to go.
+/// A client that has not read for so long may lose its connection to a new one.
 const PATIENT: Duration = Duration::from_secs(2);
 
-/// Requests on one connection while none of them was admitted: of the server's health, or refused. The last is answered,
-/// and says that the connection ends with it.
+/// How many requests a connection may make before one is admitted; others are refused, or ask for `/healthz`. The answer to the
+/// last of them closes the connection.
 const MAX_OF_STRANGERS: usize = 64;
 
 pub struct Connections {
@@ -44,15 +44,15 @@ pub struct Peer {
     address: IpAddr,
     client: Holder,
     began: Instant,
-    /// It has sent a message that was taken.
+    /// Whether a request of it was admitted.
     admitted: AtomicBool,
-    /// Requests before that.
+    /// How many requests were answered before one was admitted.
     strangers: AtomicUsize,
-    /// Requests that are worked for, or whose answers are being read.
+    /// How many requests are worked on, or have answers that are not read completely.
     busy: AtomicUsize,
-    /// Milliseconds since the start when it last stopped reading, plus one; zero while it reads.
+    /// When it last stopped reading, in milliseconds since `began`, plus one. Zero while it reads.
     stalled: AtomicU64,
-    /// Cancelled where it has to go.
+    /// Cancelled when the connection must be ended to make room.
     pub end: CancellationToken,
 }
 
@@ -79,34 +79,34 @@ impl Peer {
         &self.client.account
     }
 
-    /// Counts a request that is admitted, until it is over.
+    /// Counts an admitted request until the returned value is dropped.
     pub fn work(self: &Arc<Self>) -> Busy {
         self.admit();
         self.busy.fetch_add(1, Ordering::Relaxed);
         Busy(Arc::clone(self))
     }
 
-    /// It has shown that it may be here.
+    /// Notes that a request of it was admitted.
     pub fn admit(&self) {
         self.admitted.store(true, Ordering::Relaxed);
     }
 
-    /// Counts a request that was answered; true if that is enough for somebody of whom nothing was ever taken.
+    /// Counts an answered request. True if there were too many without one that was admitted.
     pub fn has_asked_enough(&self) -> bool {
         !self.admitted.load(Ordering::Relaxed) && self.strangers.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_OF_STRANGERS
     }
 
-    /// Says whether it reads what it is sent.
+    /// Notes whether the client reads what it is sent.
     pub fn reads(&self, reads: bool) {
         let since = if reads { 0 } else { millis(self.began.elapsed()) + 1 };
         let before = self.stalled.load(Ordering::Relaxed);
-        // Since when counts, not how often it was tried.
+        // Only the first time that it did not read is kept, until it reads again.
         if reads || before == 0 {
             self.stalled.store(since, Ordering::Relaxed);
         }
     }
 
-    /// How willingly it is ended: the smaller, the sooner. None: not for anybody.
+    /// Of all connections, the one with the smallest rank is ended first. None: it is not ended for a new one.
     fn rank(&self) -> Option<u8> {
         let stalled = match self.stalled.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
@@ -126,7 +126,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX - 1)
 }
 
-/// A request under way.
+/// A request that is under way until this is dropped.
 pub struct Busy(Arc<Peer>);
 
 impl Drop for Busy {
@@ -135,7 +135,7 @@ impl Drop for Busy {
     }
 }
 
-/// A place among the connections, for as long as one is open.
+/// The place of an open connection, which is free again when this is dropped.
 pub struct Place {
     all: Arc<Connections>,
     pub peer: Arc<Peer>,
@@ -158,7 +158,7 @@ impl Connections {
         })
     }
 
-    /// Takes a connection in, if need be in the place of another. None: there is no room.
+    /// Takes a new connection in, and ends another one for it if necessary. None: there is no room.
     pub fn enter(self: &Arc<Self>, address: IpAddr, ledger: &Arc<Ledger>) -> Option<Place> {
         let mut open = self.open.lock();
         let of_one = || open.values().filter(|peer| peer.address == address).count();
@@ -166,9 +166,9 @@ impl Connections {
         if of_one_only || open.len() >= self.most {
             let candidates = open.values().filter(|peer| !of_one_only || peer.address == address);
             let ranked = candidates.filter_map(|peer| Some((peer.rank()?, peer.number)));
-            // Of those alike, the oldest.
+            // Of several with the smallest rank, the oldest is ended.
             let (_, number) = ranked.min()?;
-            // Its own place is given up when it is gone; it no longer counts.
+            // It no longer counts from now on, although it may take a moment to end.
             open.remove(&number)?.end.cancel();
         }
         let number = self.last.fetch_add(1, Ordering::Relaxed);
@@ -178,8 +178,8 @@ impl Connections {
     }
 }
 
-/// The other end of the connection that a request came on. Where it is not this server's own connection, it is known by its
-/// address, if at all.
+/// The other end of a request's connection. If another server than wharf's own accepted the connection, only the address is
+/// known, if that.
 pub fn peer<B>(request: &http::Request<B>, server: &Server) -> Arc<Peer> {
     if let Some(peer) = request.extensions().get::<Arc<Peer>>() {
         return Arc::clone(peer);

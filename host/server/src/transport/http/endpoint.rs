@@ -1,7 +1,7 @@
-//! Streamable HTTP at `/mcp`, both eras on one endpoint, decided per message.
+//! Streamable HTTP at `/mcp`. One endpoint serves legacy and modern revisions; each message shows which it is of.
 //!
-//! A request is answered with JSON, or with an event stream from the moment there is something to say before the
-//! answer. The same disconnect means opposite things: a modern client that leaves has cancelled, a legacy one has not.
+//! A request is answered with JSON, or with an event stream as soon as there is a message to send before the answer. A modern
+//! client that disconnects has cancelled its request; a legacy one has not.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -51,14 +51,14 @@ use crate::{
 };
 
 pub const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
-/// How many bytes of messages of one request may wait to be read by the client.
+/// How many bytes of one request's messages may wait for the client to read them.
 const QUEUED_BYTES: u32 = 512 * 1024;
-/// When a legacy request that has no answer yet is answered with a stream, so that its client has something to come back to.
+/// After how long a legacy request without an answer gets a stream, so that its client has something to come back to.
 const STREAM_AFTER: Duration = Duration::from_millis(100);
-/// How long changes are collected for a client whose stream was cut off.
+/// How long the stream for changes is kept going after its client was cut off.
 const TAKE_UP: Duration = Duration::from_secs(60);
 
-/// Where a message comes from, and what is paid for it.
+/// Where a message comes from, and what is charged for it.
 struct From<'a> {
     peer: &'a Arc<Peer>,
     principal: &'a Principal,
@@ -124,7 +124,7 @@ impl Endpoint {
                 let modern = text(headers, VERSION_HEADER).is_some_and(Revision::header_is_modern);
                 let claimed = RequestMeta::read(notification.params.as_ref()).is_ok_and(|meta| meta.claims_modern());
                 if claimed || modern || !self.server.startup.protocol.legacy {
-                    // None is defined over HTTP: closing the stream is how a request is cancelled.
+                    // No notification from modern clients is defined over HTTP: they cancel a request by closing its stream.
                     return Ok(accepted());
                 }
                 let session = self.session(headers, from.principal)?;
@@ -190,7 +190,7 @@ impl Endpoint {
         }
     }
 
-    /// The session that a request has to name.
+    /// The session that a message names, as it has to.
     fn session(&self, headers: &HeaderMap, principal: &Principal) -> Result<Arc<Session>, Refused> {
         match self.named(headers, principal) {
             Named::Is(session) => Ok(session),
@@ -199,12 +199,12 @@ impl Endpoint {
         }
     }
 
-    /// For a stream that stays open.
+    /// A permit for a stream that stays open.
     pub fn listen_permit(&self) -> Result<OwnedSemaphorePermit, Refused> {
         self.permit(&self.listens, None)
     }
 
-    /// For a request that is worked for.
+    /// A permit for a request.
     pub fn work_permit(&self) -> Result<OwnedSemaphorePermit, Refused> {
         self.permit(&self.in_flight, None)
     }
@@ -216,7 +216,7 @@ impl Endpoint {
         })
     }
 
-    /// Answers a legacy request: with JSON if that is soon, else with a stream that outlives its response.
+    /// Answers a legacy request: with JSON if the answer comes soon, else with a stream that outlives its response.
     async fn respond(self: &Arc<Self>, session: &Arc<Session>, running: Running) -> HttpResponse {
         match running.first(Some(STREAM_AFTER)).await {
             First::Answer(answer) => answered(answer, Era::Legacy),
@@ -229,19 +229,19 @@ impl Endpoint {
         }
     }
 
-    /// A task of its own, because it goes on when the client leaves.
+    /// Runs the work in a task that goes on when the client leaves.
     fn detached(&self, work: Work) -> Work {
         let task = self.server.tracker.spawn(work);
         Box::pin(async move { task.await.ok().flatten() })
     }
 
-    /// A task of its own that ends with its response, which hyper drops when the client leaves.
+    /// Runs the work in a task that is aborted when its response is dropped, as hyper does when the client leaves.
     fn attached(&self, work: Work) -> Work {
         let task = AbortOnDropHandle::new(self.server.tracker.spawn(work));
         Box::pin(async move { task.await.ok().flatten() })
     }
 
-    /// A request in its session.
+    /// Begins the work for a request in a session.
     fn begin(
         &self,
         ctx: Context,
@@ -268,7 +268,7 @@ impl Endpoint {
         }))
     }
 
-    /// Only 2025-03-26 knows batches: all requests run at once, and their answers are one array.
+    /// Answers a batch, which only 2025-03-26 has: all its requests run at the same time, and their answers are one array.
     async fn batch(
         self: &Arc<Self>,
         headers: &HeaderMap,
@@ -282,7 +282,7 @@ impl Endpoint {
                 "batches exist only in sessions of revision 2025-03-26",
             ));
         }
-        // All of it, or nothing.
+        // The permits for all requests are taken first, so that a batch runs as a whole or not at all.
         let requests = batch.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count();
         let mut permits = Vec::with_capacity(requests);
         for _ in 0..requests {
@@ -330,7 +330,7 @@ impl Endpoint {
         let (ledger, account) = (Arc::clone(&self.server.ledger), from.peer.account().clone());
         let busy = from.peer.work();
         let work = Box::pin(async move {
-            // Each is paid for until all are there, and then all of them together once more.
+            // Each reply is charged until all are there. Then their sum is charged once more, for the joined text.
             let replies = futures_util::future::join_all(begun).await;
             let bytes = replies.iter().flatten().map(|reply| reply.text.own_bytes()).sum::<usize>();
             let charge = ledger.message(&account, bytes);
@@ -350,7 +350,7 @@ impl Endpoint {
         Ok(self.respond(&session, Running { work, messages, ended: None }).await)
     }
 
-    /// A request that says all of itself.
+    /// Answers a modern request.
     async fn modern(
         self: &Arc<Self>,
         ctx: Context,
@@ -426,7 +426,7 @@ impl Endpoint {
     }
 }
 
-/// What admission refuses, with the status that says so.
+/// Adds the HTTP status to a refusal.
 fn refused(refusal: Refusal, request: Option<&Request>) -> Refused {
     let status = match refusal.kind {
         Kind::Wrong => StatusCode::BAD_REQUEST,

@@ -1,5 +1,6 @@
-//! Who may talk to the HTTP server at all. Loopback is not private: any web page can make its visitor's browser send
-//! requests there. So the host that was asked for must be ours, and a browser must come from an origin that is listed.
+//! Decides who may talk to the HTTP server at all. A loopback address is not private: any web page can make its visitor's
+//! browser send requests to it. So `Host` must be a name of this server, and a web page must be from this server or an origin
+//! that is listed.
 
 use std::net::IpAddr;
 
@@ -10,13 +11,13 @@ use crate::{base::principal::Principal, config::Http};
 /// Why a request is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// 403: the `Host` is not one of ours, as when a name was made to point here.
+    /// 403: the `Host` is no name of this server. An attacker may have pointed a domain name here.
     Host,
-    /// 403: the page is not one of those listed.
+    /// 403: the request is from a web page whose origin is not listed.
     Origin,
-    /// 401: no token.
+    /// 401: there is no token.
     NoToken,
-    /// 401: not the right one.
+    /// 401: the token is not the right one.
     WrongToken,
 }
 
@@ -30,7 +31,7 @@ impl Refusal {
         }
     }
 
-    /// What it was that was refused, for the operator. Of tokens, nothing.
+    /// What was refused, for the operator. Tokens are not shown.
     pub fn detail(self, headers: &HeaderMap, peer: IpAddr) -> String {
         let shown = |name| {
             let values = headers.get_all(&name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -45,7 +46,7 @@ impl Refusal {
         format!("{what}, from {peer}")
     }
 
-    /// How a client is told to ask for a right, if it could.
+    /// The `WWW-Authenticate` header, if a token would help.
     pub fn challenge(self) -> Option<HeaderValue> {
         match self {
             Self::Host | Self::Origin => None,
@@ -57,7 +58,7 @@ impl Refusal {
     }
 }
 
-/// Lets a request in, and says who asks.
+/// Checks a request, and returns who makes it.
 pub fn check(config: &Http, headers: &HeaderMap) -> Result<Principal, Refusal> {
     if !host_allowed(config, headers) {
         return Err(Refusal::Host);
@@ -75,7 +76,7 @@ pub fn check(config: &Http, headers: &HeaderMap) -> Result<Principal, Refusal> {
     }
 }
 
-/// The value of a header that stands exactly once.
+/// The value of a header that is there exactly once.
 fn single(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
@@ -86,7 +87,7 @@ fn host_allowed(config: &Http, headers: &HeaderMap) -> bool {
     let Some(host) = single(headers, header::HOST) else { return false };
     let name = without_port(host);
     let local = ["localhost", "127.0.0.1", "[::1]"].iter().any(|local| name.eq_ignore_ascii_case(local));
-    // Bound to an address, it may be called by that address.
+    // If the server listens on a certain address, that address is a name of it too.
     let listen = config.listen.ip();
     let own = !listen.is_unspecified() && name.trim_matches(['[', ']']).parse() == Ok(listen);
     let listed = config
@@ -114,12 +115,12 @@ fn origin_allowed(config: &Http, headers: &HeaderMap) -> bool {
     if headers.contains_key(header::ORIGIN) {
         return single(headers, header::ORIGIN).is_some_and(|origin| listed(origin) || is_own(origin, headers));
     }
-    // Requests of pages without an Origin, as an image or a script would make them.
+    // Without `Origin`, the request may still be from a web page, such as one that loads an image or a script.
     let site = header::HeaderName::from_static("sec-fetch-site");
     !headers.contains_key(&site) || single(headers, site).is_some_and(|site| site == "none" || site == "same-origin")
 }
 
-/// Whether an origin is the very server that was asked, which the check of the host has found to be ours.
+/// Whether an origin is this server, whose name in `Host` has been checked before.
 fn is_own(origin: &str, headers: &HeaderMap) -> bool {
     let host = single(headers, header::HOST).unwrap_or_default();
     origin

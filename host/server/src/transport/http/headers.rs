@@ -1,4 +1,4 @@
-//! Headers of a POST: read once, and compared with the body they mirror.
+//! Reads headers, and compares them with the parts of the body that they repeat.
 
 use http::{HeaderMap, header};
 use wharf_protocol::{Method, Request, RpcError, header::decode_value};
@@ -9,7 +9,7 @@ pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Whether the client takes such a body.
+/// Whether the client accepts a body of this type.
 pub fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let kinds = headers
         .get_all(header::ACCEPT)
@@ -23,7 +23,7 @@ pub fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     })
 }
 
-/// A header that may stand once.
+/// The value of a header that may be there at most once.
 pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let wrong = || RpcError::header_mismatch(format!("the header {name} is malformed, or stands twice"));
@@ -31,11 +31,11 @@ pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>,
     if values.next().is_some() { Err(wrong()) } else { Ok(value) }
 }
 
-/// `Mcp-Name` mirrors the name or URI of the methods that have one.
+/// Checks `Mcp-Name`, which repeats the name or URI in the parameters of the methods that have one.
 pub fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
     let Some(key) = request.known().and_then(Method::name_member) else { return Ok(()) };
     let written = request.params.as_ref().and_then(|params| params.get(key));
-    // A request without the member fails for that, later.
+    // A request without the member fails later, for that reason.
     let Some(expected) = written.and_then(|text| serde_json::from_str::<String>(text.get()).ok()) else {
         return Ok(());
     };

@@ -1,4 +1,4 @@
-//! The HTTP server: who may connect, and for how long. Which path leads where is in `routes`.
+//! The HTTP server: accepts connections and bounds their number and duration. What is at which path is in `routes`.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -15,19 +15,18 @@ use super::{
     paced::{PACE, Paced},
     routes::routes,
 };
-use crate::client::server::Server;
+use crate::client::server::{DRAIN, Server};
 
 /// How long a client may take to send its headers.
 const HEADERS: Duration = Duration::from_secs(10);
-/// Connections at once, if the process may have twice as many files open.
+/// The most connections at once, if the process may open at least twice as many files.
 const CONNECTIONS: usize = 4096;
-/// What is read ahead of a connection at the most, and so the longest head of a request.
+/// How much of a connection is read ahead at the most, which also bounds the headers of a request.
 const BUFFER_BYTES: usize = 128 << 10;
-/// Where the protocol is spoken.
+/// The path at which MCP is served.
 const PATH: &str = "/mcp";
-const DRAIN: Duration = Duration::from_secs(1);
 
-/// Serves until wharf stops; then requests under way have a second to finish.
+/// Serves until wharf stops. Requests that are under way then have a second to finish.
 pub async fn serve(server: Arc<Server>, listener: TcpListener) {
     let app = routes(&server, PATH);
     let connections = Connections::new(most_connections());
@@ -73,7 +72,7 @@ async fn serve_connection(server: Arc<Server>, stream: TcpStream, place: Place, 
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        // Others need the place.
+        // The connection is ended to make room for another.
         () = place.peer.end.cancelled() => return,
         () = server.stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
@@ -89,7 +88,7 @@ async fn serve_connection(server: Arc<Server>, stream: TcpStream, place: Place, 
     }
 }
 
-/// Half of the files that the process may have open are for plugins and for wharf itself.
+/// How many connections there may be: the other half of the files that the process may open is for plugins and wharf itself.
 fn most_connections() -> usize {
     let files =
         getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
@@ -100,7 +99,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Small answers must not wait for more of them; without the option they are only slower.
+                // Small answers are sent at once. Without this option they would only be slower, so an error does not matter.
                 stream.set_nodelay(true).ok();
                 return (stream, peer);
             }

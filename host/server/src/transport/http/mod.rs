@@ -1,8 +1,9 @@
-//! Streamable HTTP, and HTTP+SSE before it: who may connect, what may come in, what goes out.
+//! MCP over HTTP: Streamable HTTP, and its predecessor HTTP+SSE.
 
 pub mod body;
 pub mod connections;
 pub mod endpoint;
+pub mod entry;
 pub mod guard;
 pub mod headers;
 pub mod listener;

@@ -1,4 +1,4 @@
-//! A socket whose other end has to read: who takes less than a little for a while is gone.
+//! A socket that fails if the other end reads too slowly what is sent to it.
 
 use std::{
     io,
@@ -15,7 +15,7 @@ use tokio::{
 
 use super::connections::Peer;
 
-/// How long somebody may take for so many bytes that wait for it.
+/// While data waits to be read, the other end must read at least `PACE_BYTES` in each such period.
 pub const PACE: Duration = Duration::from_secs(20);
 const PACE_BYTES: usize = 64 << 10;
 
@@ -23,19 +23,19 @@ pub struct Paced<S> {
     stream: S,
     peer: Arc<Peer>,
     pace: Duration,
-    /// Runs while something waits to be taken.
+    /// When the current period ends; none while no data waits to be read.
     until: Option<Pin<Box<Sleep>>>,
-    /// Taken since then.
+    /// How many bytes were read in the current period.
     taken: usize,
 }
 
 impl<S> Paced<S> {
-    /// `pace`: usually [`PACE`].
+    /// `pace`: the period, usually [`PACE`].
     pub fn new(stream: S, peer: Arc<Peer>, pace: Duration) -> Self {
         Self { stream, peer, pace, until: None, taken: 0 }
     }
 
-    /// Looks at what came of a write of so many bytes.
+    /// Handles the result of a write of so many bytes.
     fn wrote(&mut self, cx: &mut Context, wanted: usize, wrote: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match wrote {
             Poll::Ready(Ok(taken)) if taken >= wanted => {

@@ -1,26 +1,20 @@
-//! Requests that are not run: the status that says why, and the error in the body.
-
-use std::net::IpAddr;
+//! Responses to requests that are refused.
 
 use axum::response::{IntoResponse, Response as HttpResponse};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use wharf_protocol::{Id, Request, Revision, RpcError, message::error_text};
 
-use super::guard;
-use crate::{
-    base::ledger::{Full, no_room},
-    client::server::Server,
-};
+use crate::base::ledger::{Full, no_room};
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A request that is not run: the status, and the JSON-RPC error in the body.
+/// The response to a refused request: the status, and the JSON-RPC error for the body.
 pub struct Refused {
     pub status: StatusCode,
     pub body: String,
 }
 
-/// How soon somebody who was refused for want of room may try again, in seconds.
+/// After how many seconds a client that was refused for lack of room may try again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 impl Refused {
@@ -28,13 +22,13 @@ impl Refused {
         Self::of_id(status, request.map(|request| &request.id), error)
     }
 
-    /// The same of a request of which no more than the id is known.
+    /// The same for a request of which only the id is known, or nothing.
     pub fn of_id(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Self {
-        // No modern revision has other codes for these errors than the newest legacy one.
+        // The errors with which requests are refused have the same code in every revision, so any revision will do here.
         Self { status, body: error_text(id, error, Revision::V2026_07_28) }
     }
 
-    /// There is no room for what it takes: never, for this client now, or for anybody now.
+    /// There is not enough memory for the request: it would never fit, or not now for this client, or not now for anybody.
     pub fn full(full: &Full, id: Option<&Id>) -> Self {
         let status = match full {
             Full::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -55,20 +49,6 @@ impl Refused {
         }
         response
     }
-}
-
-/// Turns somebody away who may not talk to the server at all, and tells the operator.
-pub fn turn_away(server: &Server, refusal: guard::Refusal, headers: &HeaderMap, peer: IpAddr) -> HttpResponse {
-    server.refusals.say_of(refusal.message(), || refusal.detail(headers, peer));
-    let challenge = refusal.challenge();
-    let status = if challenge.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
-    let mut response = Refused::plain(status, refusal.message()).into_response();
-    // Who may not be here begins anew, at the end of the queue.
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    if let Some(challenge) = challenge {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-    }
-    response
 }
 
 pub fn json(status: StatusCode, body: String) -> HttpResponse {

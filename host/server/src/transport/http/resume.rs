@@ -1,8 +1,8 @@
-//! Event streams of legacy sessions, which their clients may leave and take up again.
+//! Event streams of legacy sessions, which clients may leave and resume later.
 //!
-//! What is said on a stream is kept for a while under numbered events, so that a client that was cut off, or told to come
-//! back later, asks for what followed the last event it has seen. A stream goes on whether or not anybody reads it, and all
-//! that is kept has a bound: what nobody has fetched makes room for what is newer.
+//! The messages on a stream are kept for a while as numbered events, so that a client that was cut off, or told to come back
+//! later, can ask for what followed the last event that it has seen. A stream goes on even if nobody reads it. What is kept has
+//! a bound: unread old events make room for new ones.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -31,9 +31,9 @@ use crate::{
     client::session::Session,
 };
 
-/// What one stream keeps, in bytes, besides its last event.
+/// How many bytes one stream keeps; a single larger event is kept alone.
 const MAX_STREAM_BYTES: usize = 256 * 1024;
-/// What all finished streams keep together, in bytes, and for how long.
+/// How many bytes all finished streams keep together, and for how long.
 const MAX_FINISHED_BYTES: usize = 32 << 20;
 const KEPT: Duration = Duration::from_secs(300);
 /// How long clients are told to wait before they come back.
@@ -47,13 +47,13 @@ pub struct Streams(Mutex<Kept>);
 struct Kept {
     by_number: BTreeMap<u64, Arc<EventLog>>,
     last_number: u64,
-    /// Those that say no more, oldest first.
+    /// The streams that have ended, the oldest first: their numbers and sizes, and when they ended.
     finished: VecDeque<(u64, usize, Instant)>,
     finished_bytes: usize,
 }
 
 impl Kept {
-    /// Drops what is too old or too much.
+    /// Drops finished streams while there are too many bytes of them or the oldest is too old.
     fn make_room(&mut self) {
         while let Some((number, bytes, at)) = self.finished.front().copied() {
             if self.finished_bytes <= MAX_FINISHED_BYTES && at.elapsed() < KEPT {
@@ -67,7 +67,7 @@ impl Kept {
 }
 
 impl Streams {
-    /// A new stream of a session.
+    /// Opens a new stream of a session.
     pub fn open(&self, session: &Session) -> Arc<EventLog> {
         let mut kept = self.0.lock();
         kept.make_room();
@@ -84,7 +84,8 @@ impl Streams {
         log
     }
 
-    /// The stream and the number of the event that follows the one named; none if it is not kept, or another session's.
+    /// Finds the stream of the named event, and the number of the event after it. None: the stream or event is not kept, or
+    /// belongs to another session.
     pub fn find(&self, session: &Session, last_event_id: &str) -> Option<(Arc<EventLog>, u64)> {
         let (number, event) = last_event_id.split_once('-')?;
         let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
@@ -97,7 +98,7 @@ impl Streams {
         known.then_some((log, next))
     }
 
-    /// Says that a stream has ended; what it said is kept for a while.
+    /// Notes that a stream has ended. Its events are kept for a while.
     fn finish(&self, log: &EventLog) {
         let bytes = {
             let mut state = log.state.lock();
@@ -111,7 +112,7 @@ impl Streams {
         kept.make_room();
     }
 
-    /// Takes what is said on a stream until its request is answered.
+    /// Puts the messages of a request, and finally its answer, on a stream.
     pub async fn fill(&self, log: Arc<EventLog>, mut running: Running, first: Option<String>) {
         if let Some(first) = first {
             log.append_message(first).await;
@@ -139,32 +140,32 @@ impl Streams {
     }
 }
 
-/// What was said on one stream.
+/// The events of one stream.
 pub struct EventLog {
     number: u64,
     session: Arc<str>,
-    /// Pays for what is kept.
+    /// Is charged for the events that are kept.
     account: Account,
     revision: Revision,
     state: Mutex<State>,
-    /// Counts changes, for those who wait.
+    /// Counts changes, for those who wait for one.
     changes: watch::Sender<u64>,
 }
 
 struct State {
-    /// Each with what is paid for it.
+    /// Each event with what is charged for it.
     events: VecDeque<(Arc<str>, Option<Charge>)>,
     /// The number of the first event that is kept, of the next to come, and of the next to be read. Event 0 is the one that
-    /// only says that the stream is open.
+    /// only opens the stream.
     first: u64,
     next: u64,
     read: u64,
     bytes: usize,
     ended: bool,
-    /// Counts readers; the latest one alone reads.
+    /// Counts readers. Only the latest one may read.
     reader: u64,
     attached: bool,
-    /// Held while somebody reads the answer.
+    /// Held while the answer is not read completely.
     busy: Option<Busy>,
 }
 
@@ -187,14 +188,15 @@ impl EventLog {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Adds what was said meanwhile; what there is no room for is lost, as it is where nobody reads.
+    /// Adds a message from before the answer. If there is no memory for it, it is dropped.
     async fn append_message(&self, text: String) {
         if let Ok(charge) = self.account.charge(text.len()) {
             self.append(text, Some(charge)).await;
         }
     }
 
-    /// Adds an event. Waits for a slow reader; without one, the oldest events make room.
+    /// Adds an event. If the stream is full, events that were read make room. If they are not enough, this waits for the
+    /// reader, or drops unread events if there is no reader.
     async fn append(&self, text: String, charge: Option<Charge>) {
         let mut changes = self.changes.subscribe();
         loop {
@@ -214,7 +216,7 @@ impl EventLog {
                     break;
                 }
             }
-            // This log holds the other end.
+            // This log holds the sender, so this never fails.
             if changes.changed().await.is_err() {
                 return;
             }
@@ -222,7 +224,7 @@ impl EventLog {
         self.changed();
     }
 
-    /// Ends when nobody has read for so long.
+    /// Returns when there has been no reader for so long.
     pub async fn abandoned(&self, patience: Duration) {
         let mut changes = self.changes.subscribe();
         loop {
@@ -234,8 +236,8 @@ impl EventLog {
         }
     }
 
-    /// The body of a response that reads from an event on, in place of any earlier reader. `poll_after`: when the client is to
-    /// leave and come back. `hold`: as long as somebody reads.
+    /// The body of a response with all events from one on. It replaces any earlier reader. `poll_after`: after how long the
+    /// client is to leave and come back. `hold`: held while there is this reader.
     pub fn read(self: Arc<Self>, from: u64, poll_after: Option<Duration>, hold: Hold) -> Body {
         let reader = {
             let mut state = self.state.lock();
@@ -261,20 +263,20 @@ impl EventLog {
     }
 
     fn event(&self, number: u64, text: &str) -> Bytes {
-        // The first revision has no events to come back to.
+        // The first revision has no event ids.
         if !self.revision.has(Feature::EventIds) {
             return format!("event: message\ndata: {text}\n\n").into();
         }
         format!("id: {}-{number}\nevent: message\ndata: {text}\n\n", self.number).into()
     }
 
-    /// Says that the stream is open, where to take it up, and when.
+    /// The event that opens a stream. It tells the client the id to resume from, and after how long to do so.
     fn priming(&self, next: u64) -> Bytes {
         format!("id: {}-{}\nretry: {}\ndata: \n\n", self.number, next.saturating_sub(1), RETRY.as_millis()).into()
     }
 }
 
-/// Gives the place of the reader up when it is dropped.
+/// When it is dropped, the stream has no reader any more, unless a later one has replaced this one.
 struct Attached {
     log: Arc<EventLog>,
     reader: u64,
@@ -304,7 +306,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// What to send next; none when the stream is over, or another reader has taken it up.
+    /// What to send next. None: the stream has ended, the client is to come back later, or another reader has replaced this
+    /// one.
     async fn next(&mut self) -> Option<Bytes> {
         let log = Arc::clone(&self.attached.log);
         if !self.primed {

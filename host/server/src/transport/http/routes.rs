@@ -1,4 +1,4 @@
-//! Which path leads where. What happens at the protocol's own path is in `endpoint`.
+//! What is served at which path. The path of MCP itself leads to `endpoint`.
 
 use std::sync::Arc;
 
@@ -12,27 +12,25 @@ use http::{HeaderValue, Method, StatusCode, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{
-    connections::peer,
     endpoint::{Endpoint, SESSION_HEADER},
+    entry::{Entered, enter},
     guard,
-    refused::{Refused, turn_away},
+    refused::Refused,
     sse_legacy,
 };
 use crate::client::server::Server;
 
-/// Everything that is served over HTTP, with the protocol at this path.
+/// All routes, with MCP at this path.
 pub fn routes(server: &Arc<Server>, path: &str) -> Router {
     let config = &server.startup;
     let shared = Arc::new(Endpoint::new(server));
-    // Many servers take their path with a slash behind it as well, so clients are told such.
+    // Many servers accept a slash after their path, so clients are often configured with one.
     let path = path.trim_end_matches('/');
-    let mut app = Router::new()
-        .route(if path.is_empty() { "/" } else { path }, any(endpoint))
-        .route("/healthz", get(health))
-        .with_state(Arc::clone(&shared));
+    let mut app = Router::new().route(&format!("{path}/"), any(endpoint)).route("/healthz", get(health));
     if !path.is_empty() {
-        app = app.merge(Router::new().route(&format!("{path}/"), any(endpoint)).with_state(Arc::clone(&shared)));
+        app = app.route(path, any(endpoint));
     }
+    let mut app = app.with_state(Arc::clone(&shared));
     if config.protocol.sse {
         app = app.merge(sse_legacy::routes(shared));
     }
@@ -47,31 +45,28 @@ fn cors(origins: &[String]) -> CorsLayer {
     CorsLayer::new()
         .allow_origin(AllowOrigin::list(origins))
         .allow_methods([Method::GET, Method::POST, Method::DELETE])
-        // The origin decides; which `Mcp-Param-*` there are, tools say.
+        // All headers are allowed, because which `Mcp-Param-*` headers there are depends on the tools. The origin is what
+        // matters.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([SESSION_HEADER, header::WWW_AUTHENTICATE])
 }
 
 async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    match guard::check(&shared.server.startup.http, request.headers()) {
-        Err(guard::Refusal::Host | guard::Refusal::Origin) => StatusCode::FORBIDDEN.into_response(),
-        // Whether it is alive is no secret.
-        Ok(_) | Err(guard::Refusal::NoToken | guard::Refusal::WrongToken)
-            if *shared.server.published.ready.borrow() =>
-        {
-            "ok\n".into_response()
-        }
-        Ok(_) | Err(guard::Refusal::NoToken | guard::Refusal::WrongToken) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "loading\n").into_response()
-        }
+    let refusal = guard::check(&shared.server.startup.http, request.headers()).err();
+    // Whether the server is alive is no secret, so no token is needed.
+    if matches!(refusal, Some(guard::Refusal::Host | guard::Refusal::Origin)) {
+        StatusCode::FORBIDDEN.into_response()
+    } else if *shared.server.published.ready.borrow() {
+        "ok\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "loading\n").into_response()
     }
 }
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    let peer = peer(&request, &shared.server);
-    let principal = match guard::check(&shared.server.startup.http, request.headers()) {
-        Ok(principal) => principal,
-        Err(refusal) => return turn_away(&shared.server, refusal, request.headers(), peer.address()),
+    let Entered { request, peer, principal } = match enter(&shared.server, request).await {
+        Ok(entered) => entered,
+        Err(turned_away) => return turned_away,
     };
     let method = request.method().clone();
     let answer = match method {

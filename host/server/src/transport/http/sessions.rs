@@ -1,7 +1,8 @@
-//! The legacy sessions of the HTTP server: by unguessable id, bound to whom they were opened by, and not for ever.
+//! The legacy sessions of the HTTP server. Their ids cannot be guessed, only the principal that opened a session may use it,
+//! and unused sessions are ended.
 //!
-//! Opening sessions costs a client nothing, so it takes nothing from others: where there is no room, a session that was only
-//! opened makes room, and one that somebody works in never does.
+//! Opening sessions costs a client nothing, so it must not harm others: if there are too many, a session that was opened but
+//! never used is ended, and never one that was used.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,14 +13,14 @@ use wharf_protocol::RpcError;
 use crate::base::principal::Principal;
 use crate::client::session::Session;
 
-/// How often it is looked for sessions that nobody uses, at the least.
+/// The longest time between two searches for unused sessions.
 const SWEEP: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct Sessions {
     by_id: Arc<Mutex<HashMap<Arc<str>, Arc<Session>>>>,
     most: usize,
-    /// A session that nobody uses for so long ends.
+    /// A session that nobody has used for so long is ended.
     idle: Duration,
 }
 
@@ -28,7 +29,7 @@ impl Sessions {
         Self { by_id: Arc::default(), most, idle }
     }
 
-    /// Takes a session in. Where there is no room, the one that was opened first and never used ends.
+    /// Adds a session. If there is no room, one that was never used is ended: the one that has been idle longest.
     pub fn add(&self, session: Arc<Session>) -> Result<(), RpcError> {
         let mut sessions = self.by_id.lock();
         if sessions.len() >= self.most {
@@ -48,7 +49,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// The session, if there is one and it is this principal's.
+    /// The session with this id, if it belongs to this principal.
     pub fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let session = self.by_id.lock().get(id).filter(|session| session.principal == *principal).cloned()?;
         if session.idle_for() > self.idle {
@@ -64,7 +65,7 @@ impl Sessions {
         session.ended.cancel();
     }
 
-    /// Ends sessions that nobody uses, as long as wharf runs.
+    /// Ends sessions that nobody uses, for as long as wharf runs.
     pub async fn sweep(self, stop: CancellationToken) {
         let mut interval = tokio::time::interval(self.idle.min(SWEEP));
         loop {

@@ -1,5 +1,5 @@
-//! HTTP+SSE, the transport of 2024-11-05: one event stream for everything the server says, and a second address for what the
-//! client says. Switched on by `sse` in [protocol]; everything there is of it stands in this file.
+//! HTTP+SSE, the transport of 2024-11-05: the server sends everything on one event stream, and the client posts its messages to
+//! a second address. `sse` in `[protocol]` switches it on. All of it is in this file.
 
 use std::{collections::HashMap, convert::Infallible, sync::Arc};
 
@@ -21,11 +21,11 @@ use tokio::{
 
 use super::{
     body::read_message,
-    connections::{Busy, peer},
+    connections::Busy,
     endpoint::Endpoint,
-    guard,
+    entry::{Entered, enter},
     headers::accepts,
-    refused::{Refused, turn_away},
+    refused::Refused,
     reply::{KEEP_ALIVE, accepted, event, event_stream},
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
     transport::pipe::{Client, Pipe},
 };
 
-/// How many bytes may wait to be read by a client.
+/// How many bytes may wait for a client to read them.
 const QUEUED_BYTES: u32 = 256 * 1024;
 
 struct Streams {
@@ -50,10 +50,9 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    let peer = peer(&request, server);
-    let principal = match guard::check(&server.startup.http, request.headers()) {
-        Ok(principal) => principal,
-        Err(refusal) => return turn_away(server, refusal, request.headers(), peer.address()),
+    let Entered { request, peer, principal } = match enter(server, request).await {
+        Ok(entered) => entered,
+        Err(turned_away) => return turned_away,
     };
     if !accepts(request.headers(), "text/event-stream") {
         return Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream").into_response();
@@ -82,7 +81,7 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     })))
 }
 
-/// A client's stream. All there is of the client goes with it.
+/// A client's stream. When it is dropped, everything of the client is.
 struct Open {
     greeting: Option<Bytes>,
     messages: mpsc::UnboundedReceiver<Queued>,
@@ -119,13 +118,13 @@ impl Drop for Listed {
     }
 }
 
-/// What the client says; the answer comes on its stream.
+/// Takes a message from a client. The answer goes to the client's stream.
 async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let endpoint = &streams.endpoint;
-    let peer = peer(&request, &endpoint.server);
-    if let Err(refusal) = guard::check(&endpoint.server.startup.http, request.headers()) {
-        return turn_away(&endpoint.server, refusal, request.headers(), peer.address());
-    }
+    let Entered { request, peer, .. } = match enter(&endpoint.server, request).await {
+        Ok(entered) => entered,
+        Err(turned_away) => return turned_away,
+    };
     let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default();
     let Some(pipe) = streams.by_id.lock().get(id).cloned() else {
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such stream; open one at /sse").into_response();
@@ -134,7 +133,7 @@ async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     let (parts, body) = request.into_parts();
     let incoming = endpoint.server.ledger.incoming(peer.account());
     match read_message(&parts.headers, body, endpoint.server.startup.message_bytes, incoming).await {
-        // What works for it counts as any other request does.
+        // Requests count towards the same limit as those of Streamable HTTP.
         Ok((body, charge)) => match pipe.take(&body, charge, || endpoint.work_permit().map(Some)).await {
             Ok(()) => accepted(),
             Err(refused) => refused.into_response(),
