@@ -1,4 +1,4 @@
-//! What wasmtime makes of the contract in `wit/`.
+//! The code that wasmtime generates from the contract in `wit/`.
 
 mod generated {
     #![allow(clippy::all, clippy::pedantic, missing_docs, reason = "generated code")]
@@ -22,7 +22,7 @@ pub(crate) use generated::{
     wharf::plugin::{host, types},
 };
 
-/// The contract's types under one roof.
+/// All types of the contract that other crates need, in one module.
 pub mod model {
     pub use super::generated::{
         exports::wharf::plugin::{

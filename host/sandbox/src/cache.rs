@@ -1,9 +1,9 @@
-//! Keeps compiled code on disk, and trusts nothing it finds there.
+//! Keeps compiled code on disk, and checks everything that it finds there before using it.
 //!
-//! An artifact is native code: whoever can write here can run anything. So the directory is wharf's own, closed to
-//! others, reached through no symbolic link; and each file starts with a SHA-256 of the rest, which is checked in
-//! memory before a byte of it is used. What does not match is deleted and compiled again. No failure here is ever
-//! more than a warning and a compile.
+//! An artifact is native code: whoever can write here can run anything. So the directory belongs to wharf's user, is closed to
+//! others and is not a symbolic link itself; and the header of each file holds a SHA-256 of the rest, which is checked in
+//! memory before a byte of it is used. A file that does not match is deleted, and its component compiled again. A failure here
+//! costs no more than a warning and a compilation.
 
 use std::{
     hash::{Hash, Hasher},
@@ -23,8 +23,8 @@ use crate::compile::Artifact;
 
 const MAGIC: &[u8; 16] = b"wharf artifact 2";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
-/// It has the number of the format, so that two versions of wharf that share a directory do not take each other's files for
-/// damaged ones.
+/// The suffix has the number of the format in it, so that two versions of wharf that share a directory do not take each other's
+/// files for damaged ones.
 const SUFFIX: &str = ".2.artifact";
 /// The size of the whole directory above which the oldest artifacts are removed.
 const MAX_BYTES: u64 = 2 << 30;
@@ -35,7 +35,8 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Opens the directory, or makes it and whatever leads to it. The error tells the operator why it is not to be trusted.
+    /// Opens the directory; if it is missing, makes it and the folders above it. The error tells the operator why it cannot be
+    /// used.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let unusable = |why: &str| std::io::Error::other(format!("{}: {why}", path.display()));
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -75,7 +76,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// The artifact for a component, if there is one and it is whole.
+    /// The artifact for a component, if there is one and it is intact.
     pub(crate) fn get(&self, key: &str) -> Option<Artifact> {
         let name = format!("{key}{SUFFIX}");
         let mut bytes = Vec::new();
@@ -115,7 +116,7 @@ impl Cache {
         file.write_all(&artifact.code)
     }
 
-    /// Removes what a killed process left half written, and the oldest artifacts if there are too many.
+    /// Removes files that a killed process left half written, and the oldest artifacts if all of them together are too large.
     fn tidy(&self) {
         let Ok(entries) = self.directory.entries() else { return };
         let mut artifacts = Vec::new();
@@ -154,8 +155,8 @@ fn checked<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     (magic == MAGIC && digest(key, &[body]).as_slice() == expected).then_some(body)
 }
 
-/// The name of the artifact that `engine` makes of the component with this digest. An engine of another version or with other
-/// settings has another name for its own.
+/// The name of the artifact that `engine` makes of the component with this digest. Artifacts of engines with another version or
+/// other settings have other names.
 pub(crate) fn key(engine: &Engine, component: &[u8; 32]) -> String {
     struct Sha(Sha256);
     impl Hasher for Sha {

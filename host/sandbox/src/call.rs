@@ -1,4 +1,4 @@
-//! Runs one operation of a plugin, within one deadline. It happens in a fresh instance that is dropped afterwards or, where the
+//! Runs one operation of a plugin, within one deadline. It runs in a fresh instance that is dropped afterwards or, if the
 //! operator chose so, in one that the same client has used before and may use again.
 
 use std::{
@@ -23,7 +23,7 @@ use crate::{
     warm::Key,
 };
 
-/// What came of a call, and what else there is to know of it.
+/// How a call ended, and what else there is to know about it.
 #[derive(Debug)]
 pub struct Report<T> {
     /// The outcome, or why there is none.
@@ -34,17 +34,18 @@ pub struct Report<T> {
     pub printed: String,
     /// From the moment the call was made, so including any wait for its turn.
     pub took: Duration,
-    /// What the outcome takes of the limit on output, about, in bytes. None: there is none, or it asks.
+    /// About how many bytes of the limit on output the outcome takes. `None` if there is no outcome, or if it is questions,
+    /// which have limits of their own.
     pub bytes: Option<usize>,
 }
 
-/// What a plugin is to do, for whom, and within what.
+/// What a plugin is to do, for which client, and within which limits.
 pub struct Call<O> {
     /// What to do.
     pub operation: O,
     /// What it may touch.
     pub scope: Scope,
-    /// Who hears what the guest says meanwhile.
+    /// Receives what the guest says while it runs.
     pub events: Arc<dyn Events>,
     /// How long it may take in all. `None`: as long as the operation itself prescribes or, if it prescribes nothing, as the
     /// plugin's limits say.
@@ -79,8 +80,8 @@ impl Plugin {
         Report { bytes, result, denials: traces.denials(), printed: traces.printed(), took: started.elapsed() }
     }
 
-    /// Waits for a place to run in. If the plugin has no other call running, it may also take one of the places that are reserved
-    /// for this case.
+    /// Waits for a slot to run in. If the plugin has no other call running, the call may also take one of the slots that are
+    /// reserved for this case.
     async fn slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         let sandbox = &self.0.code.0.sandbox;
         let slot = Arc::clone(&sandbox.slots).acquire_owned();
@@ -105,7 +106,7 @@ impl Plugin {
     ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
         // The semaphores are never closed, so waiting ends with a permit or with the deadline. Permits are declared before the
-        // instance, so that it is dropped before they are given back.
+        // instance, so that the instance is dropped before they are given back.
         let _turn = loop {
             let turn = Arc::clone(&self.0.admission).acquire_owned().await;
             let Some(hold) = call.wait_to_run() else { break turn };
@@ -121,7 +122,7 @@ impl Plugin {
         // What a guest hands to the host exists twice for a while: in its memory and in the host's.
         let transfer = self.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES);
         let needed = if kept.is_some() { transfer } else { transfer.saturating_add(self.0.spec.limits.memory_bytes) };
-        // Instances that are only kept make room for one that runs.
+        // Instances that are only kept for later calls make room for one that runs.
         if total_memory.left() < needed {
             warm.clear();
         }
@@ -137,7 +138,8 @@ impl Plugin {
             }
         };
         let result = operation.perform(&mut instance, &code.linked).await;
-        // An instance is used again only after an answer of its own. After a trap or a result that is too large it is dropped.
+        // An instance is kept only if the plugin gave an answer, be it a failure. After a trap, or a result that is too large,
+        // it is dropped.
         let limit = self.0.spec.limits.output_bytes;
         let result = match result {
             Ok(outcome) if O::bytes(&outcome).is_some_and(|bytes| bytes > limit) => {
@@ -155,7 +157,7 @@ impl Plugin {
     }
 }
 
-/// Counts a call among the running ones of its plugin for as long as it lives.
+/// Counts a call among the running ones of its plugin until it is dropped.
 struct Running<'a>(&'a AtomicUsize);
 
 impl<'a> Running<'a> {
@@ -171,8 +173,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Improves on an error with what the traces of the call tell: a guest that crashed after it was refused memory ran out of memory,
-/// and wasmtime's error about its output does not know the limit.
+/// Makes an error more exact with what the traces of the call tell: a guest that crashed after it was refused memory ran out of
+/// memory. And wasmtime's error about too much output does not know the limit, so it is added here.
 fn explain(error: CallError, traces: &Traces, limits: &Limits) -> CallError {
     match (error, traces.refused()) {
         (CallError::Output(_), _) => CallError::Output(limits.output_bytes),

@@ -2,9 +2,10 @@
 //! ends nothing but that process.
 //!
 //! The same binary is started again with [`FLAG`] as its first argument, so every program that makes a [`Sandbox`] begins its
-//! `main` with [`compile_if_asked`]. The child gets the component as its standard input, which it may only read, and
-//! nothing else: no environment, no other open file, no right to write one. It looks before it compiles, and hands what it
-//! made back through its standard output; what the server keeps of it, and where, is the server's business.
+//! `main` with [`compile_if_asked`]. The child gets the component as its standard input, and little else: no environment but
+//! one setting of its allocator, no other open file, no right to write one. It checks what the component would instantiate
+//! before it compiles it, and hands the code back through its standard output. The server decides what it keeps of that, and
+//! where.
 //!
 //! [`Sandbox`]: crate::Sandbox
 
@@ -45,49 +46,52 @@ use crate::{
 /// The first argument of the child.
 const FLAG: &str = "compile-one-component";
 
-/// The first byte that the child writes: it has compiled the component, or refuses it and says why.
+/// The first byte that the child writes. `MADE`: the compiled code follows. `REFUSED`: the reason follows why it does not
+/// compile the component.
 const MADE: u8 = b'+';
 const REFUSED: u8 = b'-';
-/// What stands before the code of an artifact: the digest of the component, and how many bytes of data one instance takes.
+/// The size of what precedes the code of an artifact: the digest of the component, and how many bytes the host keeps for each
+/// instance.
 const HEAD_BYTES: usize = 32 + 8;
 /// The longest reason that is taken from a child.
 const MAX_REASON_BYTES: u64 = 4096;
 
 /// Address space that any compilation gets, in MiB. Measured: a component of some hundred kilobytes takes less than 256.
 const FLOOR_MIB: usize = 512;
-/// Address space that it gets for each MiB of its component, in MiB.
+/// Further address space for each MiB of the component, in MiB.
 const MIB_FOR_A_MIB: usize = 48;
-/// How large compiled code may be, as a multiple of its component.
+/// How large compiled code may be, as a multiple of its component's size.
 const MAX_GROWTH: u64 = 12;
-/// How large compiled code may be in any case.
+/// Compiled code may be this large however small its component is.
 const MIN_ARTIFACT_BYTES: u64 = 16 << 20;
-/// How often the computing time of a child is looked at.
+/// How often the CPU time of a child is checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// After this much computing time a compilation counts as slow. It is not the time on the clock, which would only tell how busy
-/// the machine is.
+/// After this much CPU time a compilation counts as slow. The time on the clock would also depend on how busy the machine is.
 const SLOW: Duration = Duration::from_secs(3);
-/// What is added to that for each MiB of the component.
+/// What is added to `SLOW` for each MiB of the component.
 const SLOW_FOR_A_MIB: Duration = Duration::from_secs(4);
 
-/// Whether this program's `main` has called [`compile_if_asked`]: else a child would be all of this program once more.
+/// Whether this program's `main` has called [`compile_if_asked`]. Without that, a child would run the whole program again
+/// instead of compiling.
 static PREPARED: AtomicBool = AtomicBool::new(false);
 
 /// Which program compiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// This one; its `main` begins with [`compile_if_asked`].
+    /// This program; its `main` begins with [`compile_if_asked`].
     This,
-    /// Another whose `main` does.
+    /// Another program whose `main` begins with [`compile_if_asked`].
     At(PathBuf),
 }
 
 impl Program {
-    /// None: this program cannot.
+    /// The file to start. `None` if this program is to compile but cannot: its `main` did not begin with [`compile_if_asked`],
+    /// or the system does not tell its path.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         match self {
             Self::At(path) => Some(path.clone()),
             Self::This if !PREPARED.load(Ordering::Relaxed) => None,
-            // This very process's, even if its file was replaced since.
+            // This is the program of this very process, even if its file has been replaced since.
             Self::This if cfg!(target_os = "linux") => Some("/proc/self/exe".into()),
             Self::This => std::env::current_exe().ok(),
         }
@@ -99,7 +103,7 @@ impl Program {
 pub struct CompilerConfig {
     /// The program to start.
     pub program: Program,
-    /// Address space that all compilations at one time may have together; more than that wait.
+    /// Address space that all running compilations may have together; others wait until there is room.
     pub memory_bytes: usize,
     /// How long one compilation may take.
     pub timeout: Duration,
@@ -116,7 +120,7 @@ pub(crate) struct Artifact {
 }
 
 impl Artifact {
-    /// What goes before the code wherever it is written.
+    /// What is written before the code, to the server's pipe and to the cache.
     pub(crate) fn head(&self) -> [u8; HEAD_BYTES] {
         let mut head = [0; HEAD_BYTES];
         let parts = self.digest.into_iter().chain(self.instance_bytes.to_le_bytes());
@@ -199,7 +203,7 @@ impl Compilers {
         let said = async {
             tokio::select! {
                 said = said(output, most) => said,
-                // This never ends by itself.
+                // `watch` never ends by itself.
                 () = watch(child.id(), SLOW + SLOW_FOR_A_MIB.mul_f64(bytes as f64 / (1 << 20) as f64), slow) => Err(LoadError::Compiler(String::new())),
             }
         };
@@ -215,7 +219,7 @@ impl Compilers {
     }
 }
 
-/// Calls `slow` when the child has computed for long.
+/// Calls `slow` once the child has used `long` of CPU time, and then waits for ever.
 async fn watch(child: Option<u32>, long: Duration, slow: impl Fn()) {
     let mut looks = 0_u32;
     loop {
@@ -230,7 +234,7 @@ async fn watch(child: Option<u32>, long: Duration, slow: impl Fn()) {
     std::future::pending().await
 }
 
-/// How long a process has computed, if the system tells.
+/// How much CPU time a process has used, if the system tells.
 #[expect(clippy::disallowed_methods, reason = "/proc is no file of anybody's")]
 fn cpu_time(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -264,7 +268,8 @@ async fn said(output: Option<ChildStdout>, most: u64) -> Result<Artifact, LoadEr
     Artifact::read(bytes).ok_or(LoadError::Compiler("it stopped in mid-sentence".into()))
 }
 
-/// Waits for the child to end and decides what counts. A child that failed has made nothing, whatever it wrote before.
+/// Waits for the child to end, and decides whether what it wrote counts. A child that failed has made nothing, whatever it
+/// wrote before.
 async fn ended(mut child: Child, said: Result<Artifact, LoadError>, mib: usize) -> Result<Artifact, LoadError> {
     match &said {
         Err(LoadError::Compiler(why)) if !why.is_empty() => {
@@ -292,14 +297,14 @@ async fn ended(mut child: Child, said: Result<Artifact, LoadError>, mib: usize) 
     }
 }
 
-/// What a child may use up.
+/// How much a child may use.
 struct Limits {
     mib: u64,
     seconds: u64,
 }
 
-/// Compiles the component on standard input if this process was started for that, and gives the code to end with. `main` calls
-/// this before anything else, and goes on only if it gives `None`.
+/// Compiles the component on standard input if this process was started for that, and returns the code to exit with. `main`
+/// calls this before anything else, and goes on only if it returns `None`.
 pub fn compile_if_asked() -> Option<ExitCode> {
     PREPARED.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
@@ -342,9 +347,9 @@ fn confine(limits: &Limits) -> std::io::Result<()> {
     set(Resource::Core, 0)?;
     set(Resource::Fsize, 0)?;
     set(Resource::Nofile, 16)?;
-    // Processes that serve clients go first. If the system refuses that, they are slower at worst.
+    // Processes that serve clients take precedence. If the system refuses this, they are only slower.
     rustix::process::nice(5).ok();
-    // Where memory runs out, this process is the one to end.
+    // If the machine runs out of memory, the kernel should end this process before any other.
     if let Ok(mut score) = std::fs::OpenOptions::new().write(true).open("/proc/self/oom_score_adj") {
         score.write_all(b"1000").ok();
     }
@@ -381,7 +386,7 @@ fn end_with_parent() -> std::io::Result<()> {
         let out = std::io::stdout();
         let out = out.as_fd();
         let mut ends = [PollFd::from_borrowed_fd(out, PollFlags::empty())];
-        // It asks for no event, so it wakes only for an error, and the error is that the other end was closed.
+        // `poll` is asked for no event, so it returns only for an error, and the only error is that the other end was closed.
         while poll(&mut ends, None).is_err() {}
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).ok();
     })?;
@@ -416,7 +421,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let had = File::open("/proc/self/status").unwrap();
-        // It holds for a thread, and for good.
+        // The restriction holds for the thread that asks for it, and cannot be lifted.
         let seen = std::thread::spawn(move || {
             shut_in().unwrap();
             let status = std::io::read_to_string(had).unwrap();

@@ -1,4 +1,4 @@
-//! A component that is linked: what it exports, as wasmtime finds it.
+//! A linked component, and the interfaces of the contract that it exports.
 
 use wasmtime::component::{Component, InstancePre};
 
@@ -8,7 +8,7 @@ use crate::{
     store::State,
 };
 
-/// The package of the contract, and the versions of it that are known.
+/// The package of the contract, and the beginning of the versions that wharf knows.
 pub(crate) const PACKAGE: &str = "wharf:plugin/";
 pub(crate) const VERSION: &str = "0.1.";
 

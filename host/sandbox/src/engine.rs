@@ -7,10 +7,12 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 
 use crate::{linker::link, store::State};
 
-/// How often running guests are interrupted to let others run. It is also the longest that a guest holds a thread that does I/O.
+/// How often running guests are interrupted to let others run. It is also the longest time for which a guest holds a thread
+/// that does I/O.
 pub(crate) const TICK: Duration = Duration::from_millis(5);
 
-// What a slot of the pool holds. Rust guests need 3 core instances and 2 tables, JavaScript 4 and 2 (7,722 elements), Python 14 and 2.
+// The most that an instance in a slot of the pool may have. Rust guests need 3 core instances and 2 tables, JavaScript 4 and 2
+// (7,722 elements), Python 14 and 2.
 const CORE_INSTANCES_PER_SLOT: u32 = 32;
 const TABLES_PER_SLOT: u32 = 4;
 const TABLE_ELEMENTS: usize = 20_000;
@@ -31,8 +33,8 @@ impl Linkable {
     }
 }
 
-/// Advances the epoch of the engines at every tick, until all of them are gone; it does not keep them alive. This runs on a thread of
-/// its own, because a timer of the runtime would depend on the very workers that it is to free.
+/// Advances the epoch of the engines at every tick until all of them are gone; it does not keep them alive. It runs on a thread
+/// of its own, because a timer of the async runtime would depend on the very workers that guests are holding.
 #[expect(clippy::disallowed_methods, reason = "its whole work is to wait for time to pass")]
 pub(crate) fn tick(engines: &[wasmtime::EngineWeak]) {
     while engines.iter().filter_map(wasmtime::EngineWeak::upgrade).map(|engine| engine.increment_epoch()).count() > 0 {
@@ -55,7 +57,7 @@ pub(crate) fn base_config(images: bool) -> Config {
     config
 }
 
-/// A pool of so many slots, each of which keeps so many bytes of its memory between calls.
+/// A pool of `slots` slots, each of which keeps `keep` bytes of its memory between calls.
 pub(crate) fn pool(slots: usize, keep: usize) -> PoolingAllocationConfig {
     let slots = u32::try_from(slots).unwrap_or(u32::MAX / CORE_INSTANCES_PER_SLOT);
     let mut pool = PoolingAllocationConfig::new();

@@ -1,15 +1,27 @@
-//! Replaces the functions of WASI's file system with which a guest could hurt the host: opening what is no file, and reading folders
-//! of any size.
+//! Replaces the functions of WASI's file system with which a guest could harm the host: those that open things that are neither
+//! files nor folders, and those that read folders of any size.
 //!
-//! Opening a pipe waits for its other end, on a thread that cannot be interrupted. A few hundred such pipes would leave no thread
-//! for anybody's files. So what is to be opened is looked at without opening it, then opened in a way that never waits, then looked
-//! at again; even if something else is put in its place meanwhile, nothing waits. A folder is read a few entries at a time, as the
-//! guest asks for them, so that the host never holds all of its entries.
+//! Opening a pipe waits for its other end, on a thread that cannot be interrupted. A few hundred such pipes would leave no
+//! thread for anybody's files. So each path is first looked at without opening it, then opened in a way that never waits, then
+//! looked at again. Even if somebody puts a pipe in its place in between, nothing waits. A folder is read a few entries at a
+//! time, as the guest asks for them, so that the host never holds all of its entries.
 //!
-//! Guests cannot see or set the modes of files. So a file that a guest puts in the place of another, as everybody does who wants
-//! readers to see the old contents or the new ones, gets the mode and the owner of the one it replaces: a private file stays private.
+//! After each entry of a folder a guest's C library asks for the identity of that file. It is known from reading the folder, so
+//! it is answered without asking the system again. A guest may read an absolute link only if it leads into a directory that is
+//! open to it, because other links would tell it about the host.
+//!
+//! Guests cannot see or set the modes of files. But programs often replace a file by renaming a new one over it, so that
+//! readers see either the old contents or the new ones. The new file then gets the mode and the owner of the one that it
+//! replaces, so that a private file stays private.
 
-use std::{collections::VecDeque, fs, io, path::Path, sync::Arc};
+use std::{
+    collections::VecDeque,
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Weak},
+};
 
 use cap_primitives::fs::{FollowSymlinks, MetadataExt, OpenOptions, OpenOptionsExt};
 use rustix::{
@@ -23,38 +35,52 @@ use wasmtime_wasi::{
     p2::{
         DynInputStream, DynOutputStream, FsResult,
         bindings::filesystem::types::{
-            DescriptorFlags, DescriptorType, DirectoryEntry, ErrorCode, HostDescriptor, NewTimestamp, OpenFlags,
-            PathFlags,
+            DescriptorFlags, DescriptorType, DirectoryEntry, ErrorCode, HostDescriptor, MetadataHashValue,
+            NewTimestamp, OpenFlags, PathFlags,
         },
     },
     runtime::spawn_blocking,
 };
 
-use crate::store::State;
+use crate::store::{Identity, Listed, State};
 
 /// The interface with exactly the version that wasmtime links. With another version these functions would stand beside wasmtime's
 /// own instead of replacing them; a test with a hostile guest notices that.
 const TYPES: &str = "wasi:filesystem/types@0.2.12";
-/// Entries of a folder that are read at once.
-const CHUNK: usize = 64;
+/// How many entries of folders may be held for one instance, over all folders that it reads. Each read takes as many as are
+/// left of these, but at least `LEAST_AHEAD`.
+const READ_AHEAD: usize = 1024;
+const LEAST_AHEAD: usize = 16;
 
 type Answer<T> = wasmtime::Result<(Result<T, ErrorCode>,)>;
 type OpenAt = (Resource<Descriptor>, PathFlags, String, OpenFlags, DescriptorFlags);
+type MetadataHashAt = (Resource<Descriptor>, PathFlags, String);
+type ReadlinkAt = (Resource<Descriptor>, String);
 type RenameAt = (Resource<Descriptor>, String, Resource<Descriptor>, String);
 type SetTimesAt = (Resource<Descriptor>, PathFlags, String, NewTimestamp, NewTimestamp);
 
-/// A folder that is being read.
+/// A folder that a guest is reading.
 struct Entries {
-    /// `None` when everything in it has been read.
+    /// The guest's own handle of it, which is not kept open for this.
+    base: Weak<fs::File>,
+    /// `None` once all entries have been read.
     directory: Option<rustix::fs::Dir>,
-    read: VecDeque<Result<DirectoryEntry, ErrorCode>>,
+    read: VecDeque<Result<Entry, ErrorCode>>,
+}
+
+struct Entry {
+    entry: DirectoryEntry,
+    identity: Identity,
 }
 
 /// Replaces functions of `wasi:filesystem/types`. The linker must allow shadowing.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     let mut types = linker.instance(TYPES)?;
     types.resource("directory-entry-stream", ResourceType::host::<Entries>(), |mut store, rep| {
-        store.data_mut().filesystem().table.delete(Resource::<Entries>::new_own(rep))?;
+        let state = store.data_mut();
+        let entries = state.filesystem().table.delete(Resource::<Entries>::new_own(rep))?;
+        state.read_ahead -= entries.read.len();
+        state.listed = None;
         Ok(())
     })?;
     types.func_wrap_async(
@@ -85,6 +111,12 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     types.func_wrap_async("[method]descriptor.open-at", |mut store, args: OpenAt| {
         Box::new(async move { open_at(store.data_mut(), args).await })
     })?;
+    types.func_wrap_async("[method]descriptor.metadata-hash-at", |mut store, args: MetadataHashAt| {
+        Box::new(async move { metadata_hash_at(store.data_mut(), args).await })
+    })?;
+    types.func_wrap_async("[method]descriptor.readlink-at", |mut store, args: ReadlinkAt| {
+        Box::new(async move { readlink_at(store.data_mut(), args).await })
+    })?;
     types.func_wrap_async("[method]descriptor.rename-at", |mut store, args: RenameAt| {
         Box::new(async move { rename_at(store.data_mut(), args).await })
     })?;
@@ -93,25 +125,35 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     })
 }
 
-/// Opens another stream of a file, if the budget has room for what it may hold.
+/// Opens another stream of a file, if the memory budget has room for what the stream may hold.
 fn stream<T>(state: &mut State, open: impl FnOnce(&mut WasiFilesystemCtxView<'_>) -> FsResult<T>) -> Answer<T> {
-    let is_stream =
-        |entry: &mut (dyn std::any::Any + Send)| entry.is::<DynInputStream>() || entry.is::<DynOutputStream>();
-    let open_streams = state.filesystem().table.iter_mut().filter_map(|entry| is_stream(entry).then_some(())).count();
-    if !state.budget.hold_streams(open_streams + 1) {
+    if !has_room_for_stream(state) {
         return Ok((Err(ErrorCode::InsufficientMemory),));
     }
     answer(open(&mut state.filesystem()))
 }
 
+/// Charges for one more stream, of a file or of a folder's entries, if there is room for what it may hold.
+fn has_room_for_stream(state: &mut State) -> bool {
+    let is_stream = |entry: &mut (dyn std::any::Any + Send)| {
+        entry.is::<DynInputStream>() || entry.is::<DynOutputStream>() || entry.is::<Entries>()
+    };
+    let open_streams = state.filesystem().table.iter_mut().filter_map(|entry| is_stream(entry).then_some(())).count();
+    state.budget.hold_streams(open_streams + 1)
+}
+
 async fn read_directory(state: &mut State, directory: Resource<Descriptor>) -> Answer<Resource<Entries>> {
+    if !has_room_for_stream(state) {
+        return Ok((Err(ErrorCode::InsufficientMemory),));
+    }
     let table = state.filesystem().table;
     let base = match table.get(&directory)? {
         Descriptor::Dir(base) => Arc::clone(&base.dir),
         Descriptor::File(_) => return Ok((Err(ErrorCode::NotDirectory),)),
     };
+    let known = Arc::downgrade(&base);
     match spawn_blocking(move || begin(&base)).await {
-        Ok(own) => Ok((Ok(table.push(Entries { directory: Some(own), read: VecDeque::new() })?),)),
+        Ok(own) => Ok((Ok(table.push(Entries { base: known, directory: Some(own), read: VecDeque::new() })?),)),
         Err(error) => Ok((Err(error.into()),)),
     }
 }
@@ -122,24 +164,44 @@ fn begin(base: &fs::File) -> io::Result<rustix::fs::Dir> {
 }
 
 async fn next(state: &mut State, stream: Resource<Entries>) -> Answer<Option<DirectoryEntry>> {
-    let table = state.filesystem().table;
-    let entries = table.get_mut(&stream)?;
+    let most = READ_AHEAD.saturating_sub(state.read_ahead).max(LEAST_AHEAD);
+    let entries = state.filesystem().table.get_mut(&stream)?;
     if entries.read.is_empty()
         && let Some(mut own) = entries.directory.take()
     {
         let (own, read) = spawn_blocking(move || {
-            let read = more(&mut own);
+            let read = more(&mut own, most);
             ((!read.is_empty()).then_some(own), read)
         })
         .await;
+        let length = read.len();
         (entries.directory, entries.read) = (own, read);
+        state.read_ahead += length;
     }
-    Ok((entries.read.pop_front().transpose(),))
+    let entries = state.filesystem().table.get_mut(&stream)?;
+    let (next, base) = (entries.read.pop_front(), Weak::clone(&entries.base));
+    if entries.read.len() < entries.read.capacity() / 4 {
+        // A queue keeps the room it once had.
+        entries.read.shrink_to_fit();
+    }
+    state.read_ahead -= usize::from(next.is_some());
+    state.listed = None;
+    Ok((match next {
+        Some(Ok(Entry { entry, identity })) => {
+            state.listed = Some(Listed { base, name: entry.name.clone(), identity });
+            Ok(Some(entry))
+        }
+        Some(Err(code)) => Err(code),
+        None => Ok(None),
+    },))
 }
 
-fn more(own: &mut rustix::fs::Dir) -> VecDeque<Result<DirectoryEntry, ErrorCode>> {
-    let mut read = VecDeque::with_capacity(CHUNK);
-    while read.len() < CHUNK {
+fn more(own: &mut rustix::fs::Dir, most: usize) -> VecDeque<Result<Entry, ErrorCode>> {
+    let device = own.stat().map(|stat| stat.st_dev);
+    // Whether listings say the numbers that files have: layered file systems say others. The first file of each chunk shows it.
+    let mut says_numbers = None;
+    let mut read = VecDeque::new();
+    while read.len() < most {
         let entry = match own.read() {
             None => break,
             // The next read after an error gives nothing, so this ends.
@@ -150,19 +212,41 @@ fn more(own: &mut rustix::fs::Dir) -> VecDeque<Result<DirectoryEntry, ErrorCode>
             Some(Ok(entry)) => entry,
         };
         let name = entry.file_name();
-        // A name that is no text cannot be said in WASI. It is left out: an error in its place would hide the rest of the folder.
+        // WASI cannot express a name that is not UTF-8. It is left out: an error in its place would hide the rest of the
+        // folder.
         if name != c"." && name != c".." && name.to_str().is_ok() {
-            read.push_back(describe(own, name, entry.file_type()));
+            read.push_back(match device {
+                Ok(device) => describe(own, name, entry.file_type(), (device, entry.ino()), &mut says_numbers),
+                Err(error) => Err(io::Error::from(error).into()),
+            });
         }
     }
     read
 }
 
-fn describe(own: &rustix::fs::Dir, name: &std::ffi::CStr, mut kind: FileType) -> Result<DirectoryEntry, ErrorCode> {
-    if kind == FileType::Unknown {
-        // Some file systems do not tell the type along with the name.
-        let stat = own.fd().and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)).map_err(io::Error::from)?;
-        kind = FileType::from_raw_mode(stat.st_mode);
+fn describe(
+    own: &rustix::fs::Dir,
+    name: &std::ffi::CStr,
+    mut kind: FileType,
+    mut identity: Identity,
+    says_numbers: &mut Option<bool>,
+) -> Result<Entry, ErrorCode> {
+    // Some file systems do not tell the type along with the name. And if something is mounted on a folder, its identity is not
+    // the one that the parent folder lists.
+    if matches!(kind, FileType::Unknown | FileType::Directory) || *says_numbers != Some(true) {
+        match own.fd().and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)) {
+            Ok(stat) => {
+                kind = FileType::from_raw_mode(stat.st_mode);
+                let own = (stat.st_dev, stat.st_ino);
+                if kind != FileType::Directory && says_numbers.is_none() {
+                    *says_numbers = Some(own == identity);
+                }
+                identity = own;
+            }
+            Err(error) if kind == FileType::Unknown => return Err(io::Error::from(error).into()),
+            // The folder may be gone by now. The guest finds that out when it opens it.
+            Err(_) => {}
+        }
     }
     let type_ = match kind {
         FileType::RegularFile => DescriptorType::RegularFile,
@@ -174,13 +258,60 @@ fn describe(own: &rustix::fs::Dir, name: &std::ffi::CStr, mut kind: FileType) ->
         _ => DescriptorType::Unknown,
     };
     let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
-    Ok(DirectoryEntry { type_, name })
+    Ok(Entry { entry: DirectoryEntry { type_, name }, identity })
+}
+
+/// Answers at once for the entry that the guest has just been given by reading a folder. WASI's own function, which would give
+/// the same answer, is called for everything else.
+async fn metadata_hash_at(
+    state: &mut State,
+    (directory, path_flags, path): MetadataHashAt,
+) -> Answer<MetadataHashValue> {
+    if let Some(Listed { base, name, identity }) = state.listed.take()
+        && name == path
+        && !path_flags.contains(PathFlags::SYMLINK_FOLLOW)
+        && let Descriptor::Dir(asked) = state.filesystem().table.get(&directory)?
+        && std::ptr::eq(Arc::as_ptr(&asked.dir), Weak::as_ptr(&base))
+    {
+        return Ok((Ok(hash(identity)),));
+    }
+    answer(state.filesystem().metadata_hash_at(directory, path_flags, path).await)
+}
+
+/// The hash that wasmtime's own function makes of the same identity. The two must agree, because guests compare files by it; a
+/// test with a guest checks that.
+fn hash(identity: Identity) -> MetadataHashValue {
+    let mut hasher = DefaultHasher::new();
+    identity.hash(&mut hasher);
+    let lower = hasher.finish();
+    MetadataHashValue { lower, upper: lower ^ 4_614_256_656_552_045_848 }
+}
+
+/// Reads a link as WASI's own function does, and besides one that is absolute and leads into a directory of the guest. Links are
+/// written in the host's names, so that counts only where the guest knows the directory by the same name.
+async fn readlink_at(state: &mut State, (directory, path): ReadlinkAt) -> Answer<String> {
+    let base = match state.filesystem().table.get(&directory)? {
+        Descriptor::Dir(base) => Arc::clone(&base.dir),
+        Descriptor::File(_) => return Ok((Err(ErrorCode::NotDirectory),)),
+    };
+    let link = PathBuf::from(&path);
+    let target = spawn_blocking(move || cap_primitives::fs::read_link_contents(&base, &link)).await;
+    if let Ok(target) = target
+        && target.is_absolute()
+        && !target.components().any(|part| part == Component::ParentDir)
+        && state.directories().iter().any(|open| open.under_own_name && target.starts_with(&open.guest_path))
+        && let Some(target) = target.to_str()
+    {
+        return Ok((Ok(target.to_owned()),));
+    }
+    answer(state.filesystem().readlink_at(directory, path).await)
 }
 
 async fn open_at(
     state: &mut State,
     (directory, path_flags, path, open, flags): OpenAt,
 ) -> Answer<Resource<Descriptor>> {
+    state.listed = None;
     let table = state.filesystem().table;
     let base = match table.get(&directory)? {
         Descriptor::Dir(base) => base.clone(),
@@ -202,7 +333,8 @@ async fn open_at(
     Ok((Ok(table.push(descriptor)?),))
 }
 
-/// Makes options of the flags. The checks are those of WASI's own function, in the same order, so that guests get the same errors.
+/// Turns the flags into options for opening. The checks are those of WASI's own function, in the same order, so that guests get
+/// the same errors.
 fn options(
     perms: FsPerms,
     follow: FollowSymlinks,
@@ -280,8 +412,9 @@ fn open_file(
     Ok((file, false))
 }
 
-/// Renames as WASI's own function does. What takes the place of another file is given its mode and owner first.
+/// Renames as WASI's own function does. A file that will replace another one is given that one's mode and owner first.
 async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<()> {
+    state.listed = None;
     let table = state.filesystem().table;
     if let (Descriptor::Dir(source), Descriptor::Dir(target)) = (table.get(&from)?, table.get(&to)?)
         && !source.perms.write_not_permitted()
@@ -289,7 +422,7 @@ async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<
     {
         let (source, target) = (Arc::clone(&source.dir), Arc::clone(&target.dir));
         let (old, new) = (old.clone(), new.clone());
-        // What cannot be kept is as it would be without: the rename says whether it may be made at all.
+        // If this fails, the new file keeps its own mode or owner. Whether it may be renamed at all, the rename itself decides.
         spawn_blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok()).await;
     }
     answer(state.filesystem().rename_at(from, old, to, new).await)
@@ -310,15 +443,16 @@ fn keep_mode(source: &fs::File, old: &Path, target: &fs::File, new: &Path) -> io
     }
     let (uid, gid) = (MetadataExt::uid(&replaced), MetadataExt::gid(&replaced));
     if (std::os::unix::fs::MetadataExt::uid(&own), std::os::unix::fs::MetadataExt::gid(&own)) != (uid, gid) {
-        // Only who may do that can; a file keeps who wrote it otherwise.
+        // The system may not allow this; then the file stays with the user who wrote it.
         fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).ok();
     }
-    // Rights of its own, such as to run as its owner, a file that a guest wrote does not inherit.
+    // Set-user-ID and similar bits are left out: a file that a guest wrote must not run with the rights of its owner.
     fchmod(&file, Mode::from_raw_mode(MetadataExt::mode(&replaced) & 0o777))?;
     Ok(())
 }
 
-/// Sets the times of what a link leads to by opening it as above: WASI's own function would open anything, even a pipe.
+/// Sets the times of the file that a link leads to, which is opened with `open_at`: WASI's own function would open anything,
+/// even a pipe.
 async fn set_times_at(state: &mut State, (directory, path_flags, path, accessed, modified): SetTimesAt) -> Answer<()> {
     if !path_flags.contains(PathFlags::SYMLINK_FOLLOW) {
         // If links are not followed, WASI's own function opens nothing but folders.

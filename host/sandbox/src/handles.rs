@@ -1,5 +1,5 @@
-//! Divides the file descriptors of the process among calls. Each call takes a part of what is left, so that even one that opens
-//! everything it can leaves some for the next.
+//! Divides the file descriptors of the process among calls. Each call takes only a part of those that are left, so that even a
+//! call that opens as many as it can leaves some for the next one.
 
 use std::sync::{
     Arc,
@@ -10,12 +10,12 @@ use rustix::process::{Resource, getrlimit};
 
 /// Descriptors that wharf itself needs for sockets, pipes, watches and the cache.
 const OWN: usize = 256;
-/// No call gets more than this, however many are left.
+/// The most that one call gets, however many are left.
 const MOST: usize = 1024;
-/// Each call may have so many, however few are left: with less, the runtimes of some languages do not start.
+/// The least that each call may open, even if fewer are left: with less, the runtimes of some languages do not start.
 const LEAST: usize = 64;
 
-/// How many descriptors are left to give to calls.
+/// The descriptors that are left to give to calls.
 #[derive(Clone)]
 pub(crate) struct Handles {
     left: Arc<AtomicUsize>,
@@ -60,7 +60,7 @@ impl Share {
         self.count.max(LEAST)
     }
 
-    /// Gives back all but so many, while the instance waits for its next call and opens nothing.
+    /// Gives back all but `to`, while the instance waits for its next call and opens nothing.
     pub(crate) fn shrink(&mut self, to: usize) {
         let excess = self.count.saturating_sub(to);
         self.count -= excess;

@@ -86,7 +86,7 @@ impl Instance {
         self.store.set_epoch_deadline(1);
     }
 
-    /// Ends the call. Gives the bytes of memory that the instance holds, or `None` if it holds too much to be used again.
+    /// Ends the call. Returns how many bytes of memory the instance holds, or `None` if it holds too much to be used again.
     pub(crate) fn rest(&mut self) -> Option<usize> {
         let state = self.store.data_mut();
         state.rest();
@@ -133,23 +133,24 @@ pub(crate) mod sealed {
     use super::{Instance, Linked};
     use crate::operation::CallError;
 
-    /// How an operation is done. It is out of reach of other crates, so that these operations remain the only ones.
+    /// How an operation is performed. Other crates cannot name this trait, so the operations of this crate remain the only
+    /// ones.
     pub trait Perform: Send + 'static {
-        /// What comes of it.
+        /// What the operation results in.
         type Outcome: Send + 'static;
 
         /// How long it may take; `None` if the plugin's own limit holds.
         const TIMEOUT: Option<Duration> = None;
 
-        /// Does it, in an instance of this component.
+        /// Performs the operation in an instance of this component.
         fn perform(
             self,
             instance: &mut Instance,
             linked: &Linked,
         ) -> impl Future<Output = Result<Self::Outcome, CallError>> + Send;
 
-        /// About how many bytes an outcome takes of the plugin's limit on output. None: it asks, and questions have limits of
-        /// their own.
+        /// About how many bytes of the plugin's limit on output an outcome takes. `None` if it is questions, which have limits
+        /// of their own.
         fn bytes(outcome: &Self::Outcome) -> Option<usize>;
     }
 }
@@ -163,7 +164,7 @@ impl sealed::Perform for List {
         instance.list(linked).await
     }
 
-    /// The limit on what a guest hands to the host bounds lists already.
+    /// Lists are already bounded by the limit on what a guest hands to the host.
     fn bytes(_: &Listing) -> Option<usize> {
         Some(0)
     }

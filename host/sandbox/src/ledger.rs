@@ -1,8 +1,9 @@
 //! Counts memory. Every byte that a guest or a client makes the host keep is charged to an account before it is kept, and given
 //! back when what it was charged for is dropped.
 //!
-//! Accounts lie within each other: what is charged to one is charged to all around it as well, up to the whole. A charge that
-//! does not fit into all of them takes nothing. Nobody waits for room here: the caller is told at once that there is none.
+//! Accounts are nested: what is charged to one is also charged to the account around it, and so on up to the outermost. A
+//! charge that does not fit into all of them changes none. Nobody waits for room here: the caller is told at once that there is
+//! none.
 
 use std::sync::{
     Arc,
@@ -66,12 +67,12 @@ impl Account {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// How many bytes are left of it at the moment; others may take them before the caller does.
+    /// How many bytes are free at the moment; others may take them before the caller does.
     pub(crate) fn left(&self) -> usize {
         self.0.limit.saturating_sub(self.used())
     }
 
-    /// Charges so many bytes, which are given back when the charge is dropped.
+    /// Charges this many bytes, which are given back when the charge is dropped.
     pub fn charge(&self, bytes: usize) -> Result<Charge, Full> {
         self.take(bytes)?;
         Ok(Charge { account: self.clone(), bytes })
@@ -120,19 +121,19 @@ impl Charge {
         self.bytes
     }
 
-    /// Charges so many bytes more; if they do not fit, the charge stays as it was.
+    /// Charges this many more bytes; if they do not fit, the charge stays as it was.
     pub fn grow(&mut self, more: usize) -> Result<(), Full> {
         self.account.take(more)?;
         self.bytes += more;
         Ok(())
     }
 
-    /// Grows to so many bytes in all, if it is less; if they do not fit, the charge stays as it was.
+    /// Grows to `bytes` in all if it is smaller; if they do not fit, the charge stays as it was.
     pub fn cover(&mut self, bytes: usize) -> Result<(), Full> {
         self.grow(bytes.saturating_sub(self.bytes))
     }
 
-    /// Gives back all but so many bytes.
+    /// Gives back all but `to` bytes; a smaller charge stays as it is.
     pub(crate) fn shrink(&mut self, to: usize) {
         let excess = self.bytes.saturating_sub(to);
         self.bytes -= excess;

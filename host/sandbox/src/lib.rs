@@ -1,8 +1,8 @@
 //! Runs wharf plugins: compiles components, and makes each call in one instance, under one scope and one deadline.
 //!
 //! This crate knows tools, resources, prompts and completions as the plugin contract defines them. It knows nothing of
-//! JSON-RPC, nor of any files on disk but those of its own cache. The caller says with a [`Scope`] what a call may touch, and learns
-//! from a [`Report`] what came of it.
+//! JSON-RPC, nor of any files on disk but those of its own cache. The caller says with a [`Scope`] what a call may touch, and
+//! learns from a [`Report`] how the call ended.
 //!
 //! Everything here serves one invariant: nothing that a guest does outlives its call, and nothing of one call is visible to
 //! another. There is one exception, which the operator has to choose: if a plugin's instances are kept, what a call leaves in its

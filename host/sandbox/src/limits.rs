@@ -24,7 +24,7 @@ pub(crate) enum Refused {
     Total,
 }
 
-/// What one instance may hold and holds, all of which is charged to the budget of all instances as well.
+/// How much memory one instance may hold and holds. All of it is charged to the budget of all instances as well.
 pub(crate) struct MemoryBudget {
     limit: usize,
     used: Charge,
@@ -48,20 +48,23 @@ impl MemoryBudget {
         self.used.bytes()
     }
 
-    /// Whether more than half of what there was beyond `base` bytes is used up, so that the rest may not be enough for a later call.
+    /// Whether more than half of the memory beyond the first `base` bytes is used up, so that the rest may not be enough for a
+    /// later call.
     pub(crate) fn is_half_spent(&self, base: usize) -> bool {
         self.used().saturating_sub(base) > self.limit.saturating_sub(base) / 2
     }
 
-    /// Charges for what `count` open streams may hold, and gives back what was charged for more. False if that does not fit.
+    /// Charges for what `count` open streams may hold, and gives back what was charged for streams beyond that. False if the
+    /// charge does not fit.
     pub(crate) fn hold_streams(&mut self, count: usize) -> bool {
         let bytes = count.saturating_sub(FREE_STREAMS) * STREAM_BYTES;
         self.streams.shrink(bytes);
-        let fits = self.used().saturating_add(bytes) <= self.limit && self.streams.cover(bytes).is_ok();
-        if !fits {
-            self.refused = Some(Refused::Own);
-        }
-        fits
+        let refused = match self.used().saturating_add(bytes) <= self.limit {
+            true => self.streams.cover(bytes).is_err().then_some(Refused::Total),
+            false => Some(Refused::Own),
+        };
+        self.refused = refused.or(self.refused);
+        refused.is_none()
     }
 
     /// Forgets what the last call was refused, for the next one.
@@ -69,9 +72,10 @@ impl MemoryBudget {
         self.refused = None;
     }
 
-    /// Charges so many bytes more of the guest's own memory, or of what the host keeps for it. False if they do not fit.
+    /// Charges this many more bytes of the guest's own memory, or of what the host keeps for it. False if they do not fit.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
-        let refused = match self.used().checked_add(bytes) {
+        let held = self.used().saturating_add(self.streams.bytes());
+        let refused = match held.checked_add(bytes) {
             Some(sum) if sum <= self.limit => self.used.grow(bytes).is_err().then_some(Refused::Total),
             _ => Some(Refused::Own),
         };
@@ -99,6 +103,20 @@ impl ResourceLimiter for MemoryBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn streams_and_memory_share_one_limit() {
+        let total = Account::new(10 * STREAM_BYTES);
+        let mut one = MemoryBudget::new(5 * STREAM_BYTES, &total);
+        assert!(one.hold_streams(FREE_STREAMS + 3));
+        assert!(!one.grow(3 * STREAM_BYTES));
+        assert_eq!(one.refused(), Some(Refused::Own));
+        assert!(one.grow(2 * STREAM_BYTES));
+        assert!(!one.hold_streams(FREE_STREAMS + 4));
+        let mut two = MemoryBudget::new(20 * STREAM_BYTES, &total);
+        assert!(!two.hold_streams(FREE_STREAMS + 6));
+        assert_eq!(two.refused(), Some(Refused::Total));
+    }
 
     #[test]
     fn sums_all_memories_and_gives_back() {

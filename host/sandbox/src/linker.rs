@@ -1,12 +1,12 @@
-//! What every component is linked with.
+//! The functions that every component is linked with.
 
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 
 use crate::{bindings::host, files, retained, store::State};
 
-/// Links WASI 0.2, HTTP and the contract. Every component gets all of it, because the runtimes of some languages import everything
-/// whether their author uses it or not. What is not granted to a plugin is refused when it is used.
+/// Links WASI 0.2, HTTP and the contract. Every component gets all of it, because the runtimes of some languages import
+/// everything whether their author uses it or not. Whatever a plugin is not granted is refused when the plugin uses it.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;

@@ -99,7 +99,8 @@ impl Sandbox {
         blocking(move || {
             let cached = sandbox.cache.as_ref().and_then(|cache| cache.get(&key));
             match cached.map(|artifact| sandbox.instate(&artifact, digest)).transpose() {
-                // It may have been made where other limits held, such as one on the size of files. It is compiled anew.
+                // The code may come from a run of wharf with other system limits, such as the one on the size of files. It is
+                // compiled anew.
                 Err(LoadError::Compile(_)) => Ok(None),
                 code => code,
             }
@@ -119,7 +120,7 @@ impl Sandbox {
         for one in self.pooled.iter().chain([&self.on_demand]) {
             match deserialize(one, &artifact.code) {
                 Ok(component) => return self.link(one, &component, digest, artifact.instance_bytes, charge),
-                // What does not fit into a slot of the pool is allocated on demand: the next engine takes it.
+                // A component that does not fit into a slot of the pool is taken by the next engine, which allocates on demand.
                 Err(error) => refused = Some(error),
             }
         }
@@ -159,7 +160,7 @@ impl Code {
         &self.0.digest
     }
 
-    /// The same in lower-case hexadecimal.
+    /// SHA-256 of the component in lower-case hexadecimal.
     pub fn digest_hex(&self) -> String {
         cache::hex(&self.0.digest)
     }
@@ -186,7 +187,7 @@ impl Plugin {
         Self(Arc::new(PluginInner { code, spec, number, admission, running: AtomicUsize::new(0), turns }))
     }
 
-    /// What it runs.
+    /// The code that it runs.
     pub fn code(&self) -> &Code {
         &self.0.code
     }
@@ -206,7 +207,7 @@ fn digest(mut file: File) -> std::io::Result<(File, [u8; 32])> {
     Ok((file, sha.finalize().into()))
 }
 
-/// Runs work that may block on a thread that may, and waits for it.
+/// Runs work that may block on a thread meant for that, and waits for it.
 #[expect(clippy::disallowed_methods, reason = "waits for what it spawns")]
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
@@ -217,8 +218,8 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 #[expect(unsafe_code, reason = "deserialising is how wasmtime takes compiled code")]
 fn deserialize(one: &Linkable, artifact: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: the bytes come from `precompile_component` of this process, or from the cache, which hands out only what
-    // carries the digest of what wharf itself wrote into a directory closed to everybody else.
+    // SAFETY: the bytes come from `precompile_component` in the process that compiled the component, or from the cache, which
+    // hands out only files with the right digest from a directory that is closed to other users.
     unsafe { Component::deserialize(&one.engine, artifact) }
 }
 

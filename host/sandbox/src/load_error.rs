@@ -1,15 +1,15 @@
-//! Why a file cannot be loaded as a plugin, and why there is no sandbox.
+//! Why a file cannot be loaded as a plugin, and why a sandbox cannot be created.
 
 /// The size of the largest component that is loaded.
 pub(crate) const MAX_COMPONENT_BYTES: usize = 64 << 20;
 
-/// Why there is no sandbox.
+/// Why a sandbox cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The system refuses what every sandbox needs, such as a thread or address space.
     #[error("the WebAssembly engine does not start: {0}")]
     Engine(String),
-    /// Components are compiled by this program started again, so its `main` has to expect that.
+    /// Components are compiled by starting this program again, but its `main` is not prepared for that.
     #[error(
         "`main` does not begin with `compile_if_asked`, and plugins are compiled by this program, started again for that"
     )]
@@ -54,7 +54,7 @@ pub enum LoadError {
     #[error(
         "the component comes to {number} {what} when all it nests is written out; {most} are the most a plugin may have"
     )]
-    /// One instance would come to more than it may.
+    /// One instance would have more of something than is allowed.
     TooMuch {
         /// What is counted, in the plural, such as `memories`.
         what: &'static str,
@@ -63,7 +63,7 @@ pub enum LoadError {
         /// How many there may be.
         most: u64,
     },
-    /// What one instance would come to cannot be counted before it is compiled.
+    /// How much one instance would come to cannot be counted before the component is compiled.
     #[error("the component instantiates a module or component that it is handed, so what it comes to cannot be told")]
     Unknowable,
     /// The process that compiles refused the component, in these words.
@@ -78,12 +78,13 @@ pub enum LoadError {
     /// The host has no memory left for the compiled code. Another attempt may succeed.
     #[error("{0}")]
     NoRoom(String),
-    /// It was loaded, but fails when it is asked for its lists. Callers that ask make this error of it.
+    /// The plugin was loaded, but fails when it is asked what it offers. Loading itself does not ask; callers that do create
+    /// this error.
     #[error("the plugin fails when asked what it offers: {0}")]
     List(String),
 }
 
-/// Refuses what is no component by its size and its first bytes.
+/// Refuses what is not a component, by its size and its first bytes.
 pub(crate) fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
     if bytes.len() > MAX_COMPONENT_BYTES {
         return Err(LoadError::TooLarge(bytes.len() as u64));

@@ -1,9 +1,9 @@
 //! Looks at a component before it is compiled and counts how much one instance of it would come to, every nested component
 //! included as often as it is instantiated. It reads only the headers and lists of the file's sections, which is cheap.
 //!
-//! A file of a few kilobytes can ask for a million instances, and the compiler would take gigabytes of memory for them before it
-//! could be asked how many there are. So they are counted here first, in time that grows with the file and not with what it asks
-//! for. This is no validation: what is malformed is left for the compiler to describe.
+//! A file of a few kilobytes can ask for a million instances, and the compiler would take gigabytes of memory for them before
+//! it could be asked how many there are. So they are counted here first, in time that grows with the file and not with what it
+//! asks for. This is no validation: a malformed file is left for the compiler to describe.
 
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, DataKind, ElementItems,
@@ -68,7 +68,8 @@ impl Extent {
     }
 }
 
-/// What a module or a component comes to, or `None` if it is imported or exported by another one, so that this cannot be known.
+/// What one instance of a module or a component comes to. `None` if it is imported, or exported by an instance, so that this
+/// cannot be known.
 type Definition = Option<Extent>;
 
 /// A component that is being read.
@@ -79,14 +80,14 @@ struct Open {
     sum: Extent,
 }
 
-/// What stands around the sections that are being read.
+/// The module or component whose sections are being read.
 enum Frame {
     Component(Open),
     Module(Extent),
 }
 
-/// Whether one instance of the component would be within the limits; the error says which one it exceeds. This only looks at the
-/// file's sections and is no validation. The bytes may be anything.
+/// Checks whether one instance of the component would be within the limits; the error says which limit it exceeds. This only
+/// looks at the file's sections and is no validation. The bytes may be anything.
 pub fn would_instantiate(component: &[u8]) -> Result<(), LoadError> {
     look(component).map(|_| ())
 }
@@ -163,7 +164,7 @@ fn module_section(extent: &mut Extent, payload: Payload) -> Result<(), wasmparse
                 };
             }
         }
-        // The host keeps something for each function that is referred to, and any of them may be.
+        // The host keeps something for each function that is referred to, and any function may be referred to.
         Payload::FunctionSection(functions) => extent.data_bytes += u64::from(functions.count()) * FUNCTION_BYTES,
         Payload::TableSection(tables) => {
             extent.tables += u64::from(tables.count());
@@ -187,7 +188,7 @@ fn module_section(extent: &mut Extent, payload: Payload) -> Result<(), wasmparse
                 };
                 extent.data_bytes += SEGMENT_BYTES;
                 if !matches!(element.kind, ElementKind::Declared) {
-                    // To copy an element takes about as long as to copy this many bytes.
+                    // Copying an element takes about as long as copying this many bytes.
                     extent.copied += u64::from(items) * 16;
                 }
             }
@@ -256,7 +257,7 @@ fn component_section(stack: &mut [Frame], payload: Payload) -> Result<(), LoadEr
                 }
             }
         }
-        // An export defines what it exports once more, under another index.
+        // An exported module or component gets a further index in its index space.
         Payload::ComponentExportSection(exports) => {
             for export in exports {
                 let export = export.map_err(malformed)?;
@@ -291,7 +292,7 @@ fn instantiate(stack: &mut [Frame], module: bool, index: u32) -> Result<(), Load
             }
             Ok(())
         }
-        // It was handed in from elsewhere, so what it comes to cannot be known here.
+        // The definition comes from elsewhere, so what its instances come to cannot be known here.
         Some(None) => Err(LoadError::Unknowable),
         None => Err(LoadError::Compile("it instantiates what is not there".into())),
     }

@@ -1,4 +1,4 @@
-//! What a plugin can be made to do, what may come of it, and why it may come to nothing.
+//! The operations that a plugin can be asked to perform, their outcomes, and the errors that can take an outcome's place.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::bindings::{
     types::{Body, Content, Context, Failure, ResourceContents, Round},
 };
 
-/// Has a plugin say everything that it offers. It takes at most five seconds, whatever the plugin's limits say.
+/// Asks a plugin for everything that it offers. It takes at most five seconds, whatever the plugin's limits say.
 #[derive(Debug)]
 pub struct List;
 
@@ -62,7 +62,7 @@ pub struct Complete {
     pub others: Vec<(String, String)>,
 }
 
-/// What came of an operation in which a plugin may ask instead of answering.
+/// The outcome of an operation in which a plugin may ask questions instead of answering.
 #[derive(Debug)]
 pub enum Outcome<T> {
     /// It has answered.
@@ -72,7 +72,7 @@ pub enum Outcome<T> {
 }
 
 impl<T> Outcome<T> {
-    /// How many bytes count towards the limit on output. Questions count nothing, because they have limits of their own.
+    /// How many bytes count towards the limit on output. `None` for questions, because they have limits of their own.
     pub(crate) fn bytes(&self, of_done: impl FnOnce(&T) -> usize) -> Option<usize> {
         match self {
             Self::Done(done) => Some(of_done(done)),
@@ -81,7 +81,7 @@ impl<T> Outcome<T> {
     }
 }
 
-/// What a tool answers.
+/// The answer of a tool.
 #[derive(Debug)]
 pub enum ToolAnswer {
     /// One block of text.
@@ -97,11 +97,11 @@ pub enum ToolAnswer {
 pub enum ReadAnswer {
     /// One text, under the URI that was asked for.
     Text(String),
-    /// One piece or several.
+    /// One or several pieces, each with its URI.
     Contents(Vec<ResourceContents>),
 }
 
-/// What a prompt comes to.
+/// A prompt that was filled in.
 #[derive(Debug)]
 pub enum PromptAnswer {
     /// One message of the user.
@@ -146,11 +146,11 @@ impl From<PromptOutcome> for Outcome<PromptAnswer> {
 pub struct Listing {
     /// In the order that the plugin gives them, like the other lists.
     pub tools: Vec<Tool>,
-    /// Those that it lists; it may have others under its templates.
+    /// The resources that it lists; it may have others under its templates.
     pub resources: Vec<ResourceEntry>,
     /// Patterns of URIs that it can read.
     pub templates: Vec<ResourceTemplate>,
-    /// Under the plugin's own names.
+    /// The prompts, by the plugin's own names.
     pub prompts: Vec<Prompt>,
 }
 
@@ -178,7 +178,7 @@ pub enum CallError {
     /// It ended with this code.
     #[error("it ended its process with code {0} instead of answering")]
     Exit(i32),
-    /// It crashed, or wharf did while it ran it.
+    /// It crashed, or wharf itself did while running it.
     #[error("it crashed: {message}")]
     Trap {
         /// What happened, in a few words that a client may see.
@@ -191,7 +191,7 @@ pub enum CallError {
     Stopped,
 }
 
-/// What an error of wasmtime means, as far as it tells itself.
+/// What an error of wasmtime means, as far as the error alone tells.
 pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
     if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
         return CallError::Exit(*code);

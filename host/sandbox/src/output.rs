@@ -1,7 +1,7 @@
 //! Captures what a guest prints: the last 16 KiB of stdout and stderr together. Printing never fails and never waits.
 //!
-//! If the stream failed, Rust guests would panic in `println!`; if it blocked, they would stop. So what is too much is simply
-//! forgotten, the oldest first, because the message that explains a panic comes last.
+//! If the stream failed, Rust guests would panic in `println!`; if it blocked, they would hang. So output beyond the limit is
+//! dropped, and the oldest goes first, because the message that explains a panic comes last.
 
 use std::{
     collections::VecDeque,
@@ -18,7 +18,7 @@ use wasmtime_wasi::{
     p2::{OutputStream, Pollable, StreamResult},
 };
 
-/// How much of what a guest printed last is kept.
+/// How many bytes are kept, counted from the end of what a guest printed.
 const KEPT_BYTES: usize = 16 * 1024;
 /// How much a guest may hand over at once.
 const CHUNK_BYTES: usize = 64 * 1024;

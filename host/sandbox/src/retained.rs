@@ -1,8 +1,9 @@
-//! Limits what a guest can make the host keep for it through WASI. Some things are just bounded, the others are charged to the
-//! guest's memory.
+//! Limits what a guest can make the host keep for it through WASI. Some things have a fixed limit, the others are charged to
+//! the guest's memory.
 //!
-//! The number of handles is limited elsewhere, but without these functions what is behind a handle could be as large as the guest
-//! likes: the name of a method, an authority, what it writes at once. What is charged here stays charged until the instance is gone.
+//! The number of handles is limited elsewhere. But without these functions, what the host keeps behind one handle could be as
+//! large as the guest likes: the name of a method, an authority, the bytes of one write. What is charged here stays charged
+//! until the instance is gone.
 
 use wasmtime::{
     StoreContextMut,
@@ -26,15 +27,15 @@ use wasmtime_wasi_http::{
 
 use crate::store::State;
 
-// The interfaces with exactly the versions that wasmtime links, as in `files`.
+// The versions must be exactly those that wasmtime links, for the reason that `files` gives.
 const HTTP: &str = "wasi:http/types@0.2.12";
 const STREAMS: &str = "wasi:io/streams@0.2.12";
 
 /// The longest method and the longest authority.
 const MAX_TEXT_BYTES: usize = 1024;
-/// About how many bytes a field takes beside its text.
+/// About how many bytes the host needs for a header field besides its name and value.
 const FIELD_BYTES: usize = 256;
-/// No stream ever offers to take more at once.
+/// A guest that keeps to WASI never writes more at once, because no stream offers to take more.
 const MAX_WRITE_BYTES: usize = 64 << 10;
 
 /// Charges the guest's memory; the error ends the call.
@@ -52,7 +53,7 @@ fn answer<T>(result: HeaderResult<T>) -> wasmtime::Result<(Result<T, HeaderError
     }
 }
 
-/// Replaces the functions that keep what they are given. The linker must allow shadowing.
+/// Replaces the functions of WASI that keep what a guest gives them. The linker must allow shadowing.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     let mut http = linker.instance(HTTP)?;
     http.func_wrap(

@@ -5,8 +5,8 @@
 //! every timer and socket of a machine with two cores. If all guests ran elsewhere, every short call would pay for two changes of
 //! threads. So a call moves once it has outlived a tick, and new calls of a plugin that has such calls running begin there.
 //!
-//! On those threads plugins are treated alike: at any time as many calls of each plugin have a turn as there are threads, and turns
-//! are taken anew at every tick. So a plugin with many running calls does not crowd out one with few.
+//! On those threads all plugins are treated alike: each plugin has as many turns as there are threads, a call needs one of them
+//! to run, and gives it back at every tick. So a plugin with many running calls does not crowd out one with few.
 
 use std::{
     pin::Pin,
@@ -40,7 +40,7 @@ impl GuestRuntime {
         Ok(Self { runtime: Some(runtime), threads })
     }
 
-    /// Does `work` once in each period, until nobody else keeps what it works on any more.
+    /// Does `work` on `kept` once in each period, until everybody else has dropped `kept`.
     pub(crate) fn every<T: Send + Sync + 'static>(&self, period: Duration, kept: &Arc<T>, work: fn(&T)) {
         let kept = Arc::downgrade(kept);
         let Some(runtime) = &self.runtime else { return };
@@ -56,12 +56,12 @@ impl GuestRuntime {
         });
     }
 
-    /// Turns for another plugin.
+    /// Makes the turns for a new plugin.
     pub(crate) fn turns(&self) -> Turns {
         Turns { gate: Arc::new(Semaphore::new(self.threads)), long_calls: Arc::default() }
     }
 
-    /// Runs a call. Its store sets `overran` at the first tick, and with that the call moves.
+    /// Runs a call. Its store sets `overran` at the first tick, and then the call moves to the threads for guests.
     pub(crate) fn run<T, F>(&self, call: F, turns: &Turns, overran: Arc<AtomicBool>) -> Run<T>
     where
         T: Send + 'static,
@@ -85,7 +85,7 @@ impl Drop for GuestRuntime {
     }
 }
 
-/// The turns that the calls of one plugin take on those threads.
+/// The turns that the calls of one plugin take on the threads for guests.
 #[derive(Clone)]
 pub(crate) struct Turns {
     gate: Arc<Semaphore>,
@@ -101,9 +101,9 @@ pub(crate) struct Run<T> {
 }
 
 enum Stage<T> {
-    /// On the worker that took it.
+    /// The call runs on the worker that took it.
     Here(Pin<Box<dyn Future<Output = T> + Send>>),
-    /// On a thread for guests.
+    /// The call runs on the threads for guests.
     Elsewhere(AbortOnDropHandle<T>),
     Done,
 }
@@ -150,7 +150,7 @@ impl<T: Send + 'static> Future for Run<T> {
     }
 }
 
-/// Counts a call among its plugin's long ones for as long as it lives.
+/// Counts a call among its plugin's long ones until it is dropped.
 struct LongCall(Arc<AtomicUsize>);
 
 impl LongCall {
@@ -166,7 +166,7 @@ impl Drop for LongCall {
     }
 }
 
-/// Takes a turn for each poll, and gives it back in between.
+/// A call that takes a turn for each poll and gives it back afterwards.
 struct InTurns<T> {
     call: Pin<Box<dyn Future<Output = T> + Send>>,
     turn: PollSemaphore,

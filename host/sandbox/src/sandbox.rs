@@ -18,16 +18,17 @@ use crate::{
     warm::{Bounds, Warm},
 };
 
-/// How many plugins can have one call running when all other slots are taken.
+/// How many further slots there are for plugins that have no call running, for when all others are taken.
 const FIRST_SLOTS: usize = 16;
 
 /// How long an instance that nobody uses is kept.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// How many bytes of its memory a slot keeps between calls instead of giving them back to the kernel. Measured: a call takes 12.7 us
-/// with this, and 27 us without.
+/// How many bytes of its memory a slot keeps at most between calls instead of giving them back to the kernel. Measured: a call
+/// takes 12.7 us with this, and 27 us without.
 const MEMORY_KEEP_RESIDENT: usize = 2 << 20;
-/// If all instances may have less than this together, which is enough for a handful of them, all of it is for those that run.
+/// If all instances together may have less than this, which is enough for a handful of them, what idle slots keep is not
+/// subtracted from it: running calls may use all of it.
 const LITTLE: usize = 256 << 20;
 
 /// What the operator decides about all plugins together.
@@ -47,15 +48,15 @@ pub struct SandboxConfig {
     pub host_memory: Account,
 }
 
-/// Everything that plugins share. A process needs one of it.
+/// Everything that plugins share. A process needs only one.
 pub struct Sandbox {
     /// `None` if the address space has no room for a pool.
     pub(crate) pooled: Option<Linkable>,
     pub(crate) on_demand: Linkable,
     pub(crate) cache: Option<Cache>,
     pub(crate) slots: Arc<Semaphore>,
-    /// Further slots, for plugins that have no call running, so that others which have taken all of `slots` do not keep them
-    /// waiting.
+    /// Further slots, for plugins that have no call running, so that they need not wait when other plugins have taken all of
+    /// `slots`.
     pub(crate) first_slots: Arc<Semaphore>,
     /// Instances that are kept from one call of a client to the next.
     pub(crate) warm: Arc<Warm<Instance>>,
@@ -68,17 +69,19 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts the engines and the threads for guests. If there is no room for a pool, or the cache is not to be trusted, it does
-    /// without and warns the operator.
+    /// Starts the engines and the threads for guests. If there is no room for a pool, or the cache cannot be trusted, the
+    /// sandbox does without it and warns the operator.
     pub fn new(config: SandboxConfig) -> Result<Arc<Self>, EngineError> {
         let failed = |error: wasmtime::Error| EngineError::Engine(format!("{error:#}"));
         let slots = config.total_concurrency.max(1);
-        // Images of initial memories are files that exist only in memory, but a limit on the size of files holds for them too.
+        // Images of initial memories are files that exist only in memory, but the system's limit on the size of files applies
+        // to them too.
         let images = getrlimit(Resource::Fsize).current.is_none();
         let base = base_config(images);
         let mut pooled = base.clone();
         let all_slots = slots + FIRST_SLOTS + slots;
-        // What slots keep between calls is memory in use, so running calls get only the rest. Where there is little, slots keep less.
+        // What slots keep between calls is memory in use, so running calls get only the rest. If the limit is low, slots keep
+        // less.
         let kept = MEMORY_KEEP_RESIDENT.saturating_mul(all_slots).min(config.total_memory_bytes / 4);
         let keep = kept / all_slots;
         let resting = if config.total_memory_bytes < LITTLE { 0 } else { kept };

@@ -21,7 +21,7 @@ pub struct Scope {
 /// A scope in a form that can be compared. A directory is the same if it is the same on disk, not if its path is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reach {
-    /// The guest's path, the numbers of device and file, and whether the guest may write.
+    /// For each directory: the guest's path, its device and inode numbers, and whether the guest may write.
     pub(crate) directories: Vec<(String, (u64, u64), bool)>,
     pub(crate) environment: Vec<(String, String)>,
 }
@@ -45,6 +45,8 @@ pub struct Directory {
     /// Whether files in it can be changed, added and removed.
     pub writable: bool,
     identity: Option<(u64, u64)>,
+    /// The host knows it by the same path.
+    pub(crate) under_own_name: bool,
     pub(crate) handle: wasmtime_wasi::filesystem::Dir,
 }
 
@@ -57,23 +59,26 @@ impl Directory {
         } else {
             (FsPerms::ReadOnly, OpenMode::READ)
         };
-        // An open handle keeps its number from being given to another directory.
-        let identity = rustix::fs::fstat(&handle).ok().map(|stat| (stat.st_dev, stat.st_ino));
+        // While the handle is open, the system does not give the directory's numbers to another one.
+        let identity_of = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+        let identity = rustix::fs::fstat(&handle).ok().map(identity_of);
+        let guest_path = guest_path.into();
+        let under_own_name = identity.is_some() && rustix::fs::stat(&guest_path).ok().map(identity_of) == identity;
         let handle = wasmtime_wasi::filesystem::Dir::new(handle, permissions, mode, false);
-        Self { guest_path: guest_path.into(), writable, identity, handle }
+        Self { guest_path, writable, identity, under_own_name, handle }
     }
 }
 
-/// How much a plugin may use. Everything but the number of calls is for each call.
+/// How much a plugin may use. All limits but the number of calls apply to each call by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// How many calls of this plugin run at once; at least one. Further ones wait for their turn within their deadline.
     pub concurrency: usize,
     /// Bytes of all memories and tables of one instance together, and of what the host keeps for it.
     pub memory_bytes: usize,
-    /// From the moment the call is made to its result, so including any wait for its turn.
+    /// How long a call may take from the moment it is made, so including any wait for its turn.
     pub timeout: Duration,
-    /// Bytes that a call may answer.
+    /// How many bytes the answer to a call may have.
     pub output_bytes: usize,
 }
 
@@ -86,31 +91,31 @@ pub enum Denial {
     NoDirectory,
 }
 
-/// Hears what a guest says while it runs. These methods are called on the guest's thread, so they must not block. Each kind of event is
-/// passed on at most 1,000 times in a call, except changes of lists.
+/// Receives what a guest says while it runs. The methods are called on the guest's thread, so they must not block. Each kind of
+/// event is passed on at most 1,000 times in a call, except changes of lists.
 pub trait Events: Send + Sync {
     /// The guest logs something. `data` is JSON, for clients to see in place of the message. Each is at most 16 KiB: a longer message
     /// is cut off, longer data are left out.
     fn log(&self, level: Level, message: String, data: Option<String>);
-    /// The guest says how far it is. `done` is finite and grows from report to report; `total` is in the same unit.
+    /// The guest says how far it has come. `done` is finite and grows from report to report; `total` is in the same unit.
     fn progress(&self, done: f64, total: Option<f64>, message: Option<String>);
-    /// Asked when the call could begin. It waits for what is given here, as when nobody reads its client's earlier answers; others
-    /// may have its turn meanwhile. Then it is asked again.
+    /// Called when the call could begin. If this returns a future, for example because the client does not read its earlier
+    /// answers, the call waits for that future and other calls may have its turn meanwhile. Then this is called again.
     fn wait_to_run(&self) -> Option<Wait<'_>> {
         None
     }
-    /// Asked before the guest logs something or reports progress. If what it said before has not been read yet, the guest waits for what
-    /// is given here, but in all no longer than a second in a call.
+    /// Called before the guest logs something or reports progress. If this returns a future, because what the guest said before
+    /// has not been read yet, the guest waits for that future, but in all no longer than a second in a call.
     fn wait_to_speak(&self) -> Option<Wait<'_>> {
         None
     }
-    /// The guest has another list than it had.
+    /// One of the guest's lists has changed.
     fn list_changed(&self, kind: Kind);
     /// A resource has new contents, or so the guest says. The URI is at most 8 KiB long, and may be that of another plugin.
     fn resource_updated(&self, uri: String);
 }
 
-/// For calls to which nobody listens.
+/// The events of calls to which nobody listens.
 pub struct NoEvents;
 
 impl Events for NoEvents {

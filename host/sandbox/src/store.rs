@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc, OnceLock,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -47,13 +47,13 @@ const MAX_FIELDS_BYTES: usize = 8 << 10;
 /// The size of the pieces of an outgoing body. A handle can hold two of them.
 const BODY_PIECE_BYTES: usize = 4096;
 
-/// What can still be seen of a call when its instance is gone or serves another call.
+/// What is still known of a call when its instance is gone or serves another call.
 #[derive(Clone, Default)]
 pub(crate) struct Traces(Arc<Seen>);
 
 #[derive(Default)]
 struct Seen {
-    /// What the instance captures as long as it lives; empty until there is an instance.
+    /// The output that the instance captures as long as it lives; empty until there is an instance.
     printed: OnceLock<Capture>,
     denials: Mutex<Vec<Denial>>,
     refused: Mutex<Option<Refused>>,
@@ -84,7 +84,7 @@ impl Traces {
 pub(crate) struct CallState {
     events: Arc<dyn Events>,
     traces: Traces,
-    /// Is set when the call has outlived its first tick.
+    /// Set once the call has outlived its first tick.
     overran: Arc<AtomicBool>,
     counts: Counts,
 }
@@ -113,7 +113,7 @@ impl CallState {
         self.overran.store(true, Ordering::Relaxed);
     }
 
-    /// What an instance has between its calls: nobody hears it.
+    /// The state of an instance between its calls, when nobody listens to it.
     fn nobody() -> Self {
         Self::new(Arc::new(NoEvents), Traces::default(), Arc::default())
     }
@@ -125,6 +125,9 @@ pub(crate) struct State {
     http: WasiHttpCtx,
     table: ResourceTable,
     directories: Vec<Directory>,
+    pub(crate) listed: Option<Listed>,
+    /// How many entries of folders have been read, but not yet passed on to the guest.
+    pub(crate) read_ahead: usize,
     config: Arc<str>,
     printed: Capture,
     pub(crate) call: CallState,
@@ -132,6 +135,17 @@ pub(crate) struct State {
     handles_limit: usize,
     /// The last field, so that it is dropped, and the handles are given back, after the files have been closed.
     handles: Share,
+}
+
+/// The device number and the inode number of a file.
+pub(crate) type Identity = (u64, u64);
+
+/// The entry of a folder that was passed on to the guest last.
+pub(crate) struct Listed {
+    /// The guest's own handle of the folder, which is not kept open for this.
+    pub(crate) base: Weak<std::fs::File>,
+    pub(crate) name: String,
+    pub(crate) identity: Identity,
 }
 
 impl State {
@@ -152,6 +166,8 @@ impl State {
             http,
             table,
             directories: scope.directories,
+            listed: None,
+            read_ahead: 0,
             config: Arc::clone(&spec.config),
             printed,
             call,
@@ -159,6 +175,10 @@ impl State {
             handles_limit: handles.limit(),
             handles,
         }
+    }
+
+    pub(crate) fn directories(&self) -> &[Directory] {
+        &self.directories
     }
 
     /// The most handles that the instance has ever had room for.
@@ -169,6 +189,7 @@ impl State {
     /// Ends the call. Until the next one the instance holds only as many handles as are open.
     pub(crate) fn rest(&mut self) {
         self.settle();
+        self.listed = None;
         self.call = CallState::nobody();
         self.handles.shrink(self.table.iter_mut().count());
     }
@@ -184,7 +205,7 @@ impl State {
         self.call = call;
     }
 
-    /// Writes into the traces what only the state knows.
+    /// Copies into the traces what only the state knows.
     fn settle(&self) {
         *self.call.traces.0.refused.lock() = self.budget.refused();
     }
@@ -208,7 +229,7 @@ impl WasiHttpView for State {
     }
 }
 
-/// Hands out directories that were opened elsewhere. WASI's own way would open them by their paths.
+/// Hands out directories that were opened elsewhere. WASI's own implementation would open them by their paths.
 impl preopens::Host for State {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         if self.directories.is_empty() {
@@ -245,11 +266,11 @@ impl WasiHttpHooks for CallState {
 }
 
 impl CallState {
-    /// Waits a little for a client that reads more slowly than the guest talks, but not for ever for one that does not read.
+    /// Waits a little for a client that reads more slowly than the guest talks, but no longer than [`PATIENCE`] in all.
     async fn make_room(&mut self) {
         let Some(unread) = self.events.wait_to_speak() else { return };
         let began = Instant::now();
-        // If there is still no room after that, what the guest says is dropped.
+        // If there is still no room then, what the guest says is dropped.
         tokio::time::timeout(self.counts.patience, unread).await.ok();
         self.counts.patience = self.counts.patience.saturating_sub(began.elapsed());
     }
@@ -296,8 +317,8 @@ impl host::Host for State {
         if uri.len() <= MAX_URI_BYTES && self.call.counts.updates < MAX_EVENTS {
             self.call.counts.updates += 1;
             self.call.events.resource_updated(uri);
-            // It takes a moment to find out whose resource it is, and a guest may call this in a loop. So others get a chance in
-            // between.
+            // It takes a moment to find out whose resource this is, and a guest may call this function in a loop. So other
+            // tasks get a chance in between.
             tokio::task::yield_now().await;
         }
         Ok(())

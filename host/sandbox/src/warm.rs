@@ -1,8 +1,8 @@
 //! Instances that are kept between the calls of one client, for plugins whose operator chose so.
 //!
-//! A kept instance belongs to one plugin as it was loaded, to one client, and to exactly what the last call of that client could
-//! reach; none of the three ever changes. Their number, their memory and their time are limited, and the oldest go first. They
-//! are dropped outside the lock, because to drop an instance takes a while.
+//! A kept instance belongs to one loaded plugin, to one client, and to exactly what the client's calls in it could reach; none
+//! of the three ever changes. The number of kept instances, their memory and their idle time are limited, and the oldest are
+//! dropped first. They are dropped outside the lock, because dropping an instance takes a while.
 
 use std::{
     collections::VecDeque,
@@ -62,7 +62,7 @@ impl<T> Warm<T> {
         found.map(|one| one.instance)
     }
 
-    /// Keeps an instance that holds so many bytes of memory. If there is no room for it, older ones are dropped.
+    /// Keeps an instance that holds `bytes` of memory. If there is no room for it, older ones are dropped.
     pub(crate) fn put(&self, key: Key, bytes: usize, instance: T) {
         let mut gone = Vec::new();
         let mut kept = self.kept.lock();
@@ -78,7 +78,7 @@ impl<T> Warm<T> {
         drop(gone);
     }
 
-    /// Drops what has been idle for too long.
+    /// Drops the instances that have been idle for too long.
     pub(crate) fn retire(&self) {
         let mut kept = self.kept.lock();
         let gone = split(&mut kept, |one| one.since.elapsed() >= self.bounds.idle);
@@ -101,7 +101,7 @@ impl<T> Warm<T> {
     }
 }
 
-/// Takes out what fits and leaves the rest in order. Mostly nothing fits, and then nothing is moved.
+/// Takes out the instances that fit and leaves the rest in order. Mostly none fits, and then nothing is moved.
 fn split<T>(kept: &mut VecDeque<Kept<T>>, fits: impl Fn(&Kept<T>) -> bool) -> Vec<Kept<T>> {
     if !kept.iter().any(&fits) {
         return Vec::new();

@@ -122,6 +122,49 @@ async fn what_the_host_keeps_for_a_guest_is_the_guests() {
     within(&server, 1280, "what the host keeps for guests");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn links_tell_nothing_of_what_is_not_open() {
+    let folder = Folder::new();
+    let shared = folder.join("shared");
+    std::fs::create_dir_all(shared.join("folder")).unwrap();
+    std::fs::write(shared.join("file"), b"text").unwrap();
+    let own = shared.display().to_string();
+    for (name, target) in [
+        ("inside", format!("{own}/folder")),
+        ("near", "file".into()),
+        ("outside", "/etc/hostname".into()),
+        ("beside", format!("{own}x/file")),
+        ("up", format!("{own}/../outside")),
+    ] {
+        std::os::unix::fs::symlink(target, shared.join(name)).unwrap();
+    }
+    let config_of = |id: &str, guest: &str| {
+        format!(
+            "[plugins.{id}]\npath = {:?}\n[plugins.{id}.grants]\ndirs = [{{ host = {shared:?}, access = \"read\"{guest} }}]\n",
+            plugin("hostile")
+        )
+    };
+    // Under another name than its own, the folder's links say nothing that the guest could use.
+    let guests = [("same", ""), ("other", ", guest = \"/d\""), ("all", ", guest = \"/\"")];
+    config(&folder, &guests.map(|(id, guest)| config_of(id, guest)).concat());
+    let server = Server::loaded(&folder).await;
+    let mut session = server.legacy("2025-11-25", json!({})).await;
+    for (id, path, inside) in [("same", own.as_str(), true), ("other", "/d", false), ("all", "/", false)] {
+        let result = session.call(&format!("{id}_identities"), json!({ "path": path })).await;
+        let inside = if inside { format!("{own}/folder") } else { "not-permitted".into() };
+        let expected = [
+            "beside true not-permitted",
+            "file true ",
+            "folder true ",
+            &format!("inside true {inside}"),
+            "near true file",
+            "outside true not-permitted",
+            "up true not-permitted",
+        ];
+        assert_eq!(text(&result), expected.join("\n"), "{id}");
+    }
+}
+
 /// Pipes among the files, and links to them: nothing waits for their other end.
 #[tokio::test(flavor = "multi_thread")]
 async fn pipes_among_files_hold_no_thread() {

@@ -63,6 +63,7 @@ const NAMES: &[&str] = &[
     "write_wide",
     "streams",
     "touch",
+    "identities",
 ];
 
 impl Tools for Hostile {
@@ -217,6 +218,7 @@ impl Tools for Hostile {
             "write_wide" => said(raw::write_wide(number("bytes"))),
             "streams" => streams(number("n"), &text("path"), number("ms")),
             "touch" => said(raw::touch(&text("path"))),
+            "identities" => said(raw::identities(&text("path"))),
             "args" => {
                 said(format!("{:?} {:?}", std::env::args().collect::<Vec<_>>(), std::env::vars().collect::<Vec<_>>()))
             }

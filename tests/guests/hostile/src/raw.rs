@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use wasip2::{
     filesystem::{
         preopens::get_directories,
-        types::{NewTimestamp, PathFlags},
+        types::{DescriptorType, NewTimestamp, PathFlags},
     },
     http::{
         outgoing_handler,
@@ -156,6 +156,29 @@ pub fn touch(path: &str) -> String {
         }
     }
     "no such folder".into()
+}
+
+/// Of each entry of a folder, whether what the listing knows of its identity is what looking at it tells; and where links say that
+/// they lead.
+pub fn identities(path: &str) -> String {
+    let mut lines = Vec::new();
+    for (directory, _) in get_directories().into_iter().filter(|(_, shown)| shown == path) {
+        let Ok(stream) = directory.read_directory() else { continue };
+        while let Ok(Some(entry)) = stream.read_directory_entry() {
+            let ask =
+                || directory.metadata_hash_at(PathFlags::empty(), &entry.name).map(|hash| (hash.lower, hash.upper));
+            // What the listing knows is told once.
+            let same = matches!((ask(), ask()), (Ok(told), Ok(looked)) if told == looked);
+            let leads = match (entry.type_, directory.readlink_at(&entry.name)) {
+                (DescriptorType::SymbolicLink, Ok(target)) => target,
+                (DescriptorType::SymbolicLink, Err(error)) => error.name().to_owned(),
+                _ => String::new(),
+            };
+            lines.push(format!("{} {same} {leads}", entry.name));
+        }
+    }
+    lines.sort();
+    lines.join("\n")
 }
 
 pub fn random(bytes: u64) -> String {
