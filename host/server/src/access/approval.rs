@@ -1,4 +1,4 @@
-//! Who says yes to a call before it runs, where somebody has to.
+//! How a program that embeds wharf is asked to approve each call before it runs.
 
 use std::{fmt, future::Future, pin::Pin};
 
@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use crate::base::principal::Principal;
 
-/// A call that waits for a yes.
+/// A call that waits for approval.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Ask {
-    /// Who wants it.
+    /// Who makes the call.
     pub principal: Principal,
-    /// The plugin that it is a call of, by its id.
+    /// The id of the plugin that is called.
     pub plugin: String,
     /// `tools/call`, `resources/read` or `prompts/get`.
     pub method: &'static str,
-    /// The tool or prompt by the name that clients know, or the URI.
+    /// The name of the tool or prompt as clients know it, or the URI of the resource.
     pub name: String,
-    /// As the client wrote them.
+    /// The arguments as the client wrote them.
     pub arguments: Value,
 }
 
-/// Without the arguments, which are nobody's to log.
+/// Leaves out the arguments, which must not be logged.
 impl fmt::Debug for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { principal, plugin, method, name, arguments: _ } = self;
@@ -32,10 +32,10 @@ impl fmt::Debug for Ask {
     }
 }
 
-/// Yes or no, once it is known.
+/// Resolves to whether the call is approved.
 pub type Approval = Pin<Box<dyn Future<Output = bool> + Send>>;
 
-/// Somebody who is asked about every call of a tool, resource or prompt. A function from an [`Ask`] to a future is one.
+/// Is asked about every call of a tool, resource or prompt. Any function from an [`Ask`] to a future of `bool` implements it.
 pub trait Approver: Send + Sync {
     /// Whether the call may run.
     fn approve(&self, ask: Ask) -> Approval;

@@ -1,4 +1,4 @@
-//! What every kind of grant has to answer. One kind is one file in `grants/`.
+//! The trait that every kind of grant implements. Each kind is one file in `grants/`.
 
 use std::path::PathBuf;
 
@@ -7,21 +7,21 @@ use anyhow::{Result, bail};
 /// Makes a path of the config absolute.
 pub type Absolute<'a> = &'a dyn Fn(&str) -> Result<PathBuf>;
 
-/// What every kind of grant answers.
+/// A kind of grant.
 pub trait Capability: Sized {
-    /// The value of its key in the file.
+    /// The type of its value in the config file.
     type Written;
 
-    /// Reads what the file says.
+    /// Reads the value from the config file.
     fn parse(written: Self::Written, absolute: Absolute<'_>) -> Result<Self>;
 
-    /// Whether it allows something that `other` does not.
+    /// Whether this grant allows something that `other` does not.
     fn exceeds(&self, other: &Self) -> bool;
 
-    /// What it allows, a few words for each thing.
+    /// What this grant allows, a few words for each thing.
     fn describe(&self) -> Vec<String>;
 
-    /// Beginnings of the names of imports that are of no use without it, and what they are for.
+    /// Prefixes of the imports that a component cannot use without this grant, each with the ability that it stands for.
     const IMPORTS: &'static [(&'static str, &'static str)];
 }
 
@@ -35,7 +35,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// From `read` or `read-write`.
+    /// Parses `read` or `read-write`.
     pub fn parse(text: &str) -> Result<Self> {
         match text {
             "read" => Ok(Self::Read),
@@ -44,7 +44,7 @@ impl Access {
         }
     }
 
-    /// As the config has it.
+    /// As the config spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",

@@ -1,5 +1,4 @@
-//! What a call may touch: the operator's grants and the client's roots, opened, weighed against each other, and handed over as
-//! a scope.
+//! What a call may touch: the operator's grants and the client's roots are opened, intersected and handed over as a scope.
 
 #![expect(clippy::disallowed_methods, reason = "directories are opened here, below what the operator allows")]
 

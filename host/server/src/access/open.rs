@@ -1,8 +1,8 @@
-//! From what a client calls a root to an open directory, within the operator's ceilings.
+//! Opens the roots that a client names, within the folders that the operator allows (the ceilings).
 //!
-//! A root is resolved once, then opened from its ceiling downwards without following a single link, so what is opened is
-//! what was checked. The handle is what calls get; the path is looked at again only to see whether it still leads to the
-//! same place. Whatever does not fit is dropped, never widened.
+//! A root's path is resolved once, then opened from its ceiling downwards without following any link, so what is opened is what
+//! was checked. Calls get the handle; the path is looked at again only to see whether it still leads to the same place. A root
+//! that does not fit is dropped; it is never replaced by a wider one.
 
 use std::{
     fs::File,
@@ -21,7 +21,8 @@ use crate::base::paths::FileId;
 pub struct Ceiling {
     path: PathBuf,
     handle: File,
-    /// The default ceiling: strictly inside, and not in a dot-directory directly under it.
+    /// This is the default ceiling, the home directory. A root must lie strictly inside it, and not in one of its
+    /// dot-directories.
     home: bool,
 }
 
@@ -45,11 +46,11 @@ struct Current {
     handle: Arc<File>,
 }
 
-/// What has become of a root.
+/// The state of a root at the moment of a call.
 #[derive(Debug)]
 pub enum Now {
     There(OpenDirectory),
-    /// Its path leads somewhere else by now. Not opened; but what lies there counts when rights overlap.
+    /// Its path leads somewhere else now. The new place is not opened, but if it was to be read-only, nothing may write there.
     Elsewhere(PathBuf),
     Gone,
 }
@@ -64,12 +65,12 @@ pub struct OpenDirectory {
 }
 
 impl Ceilings {
-    /// The operator's own. Missing folders are left out with a warning.
+    /// The folders that the operator configured. Missing ones are left out with a warning.
     pub fn configured(paths: &[PathBuf]) -> Self {
         Self(paths.iter().filter_map(|path| Ceiling::open(path, false)).collect())
     }
 
-    /// What lies inside the home directory.
+    /// The default: folders inside the home directory.
     pub fn home() -> Self {
         let home = std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some());
         Self(home.iter().filter_map(|home| Ceiling::open(home, true)).collect())
@@ -138,7 +139,8 @@ impl Ceiling {
     }
 }
 
-/// Opens a directory step by step, refusing every link: the path was resolved before, so a link now is a swap.
+/// Opens a directory one component at a time and refuses every link: the path was resolved before, so a link that is there now
+/// was put there since.
 fn open_beneath(ceiling: &File, rest: &Path) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut current: File = openat(ceiling, ".", flags, Mode::empty())?.into();
@@ -149,16 +151,17 @@ fn open_beneath(ceiling: &File, rest: &Path) -> rustix::io::Result<File> {
 }
 
 impl OpenRoot {
-    /// A directory the operator named, which needs no ceiling. Links on its way are followed now and never again: a plugin
-    /// may have made a later one.
+    /// Opens a directory that the operator named, which needs no ceiling. Links in its path are followed only now, because a
+    /// plugin may have made a later one.
     pub fn by_operator(path: &Path) -> Result<Self, String> {
         let current = open_ambient(path)?;
         let shown = path.to_str().ok_or("its path is not UTF-8")?.to_owned();
         Ok(Self { shown, path: path.to_owned(), current: Mutex::new(current) })
     }
 
-    /// The directory as it is now, or where its path leads instead. Opened anew if another one stands in its place, but never
-    /// through a link that was not there at first: a plugin that may write beside it could have made that link.
+    /// The directory as it is now, or where its path leads instead. If another directory is at the same path now, that one is
+    /// opened, but never through a link that was not there at first: a plugin that may write next to it could have made that
+    /// link.
     pub fn now(&self) -> Now {
         let mut current = self.current.lock();
         let Ok(canonical) = std::fs::canonicalize(&self.path) else { return Now::Gone };
@@ -185,7 +188,7 @@ fn open_ambient(path: &Path) -> Result<Current, String> {
     open_canonical(&std::fs::canonicalize(path).map_err(|error| error.to_string())?)
 }
 
-/// Opens a path that has no links; one that appears meanwhile is refused.
+/// Opens a path that has no links; a link that appears in the meantime is refused.
 fn open_canonical(canonical: &Path) -> Result<Current, String> {
     let top = File::open("/").map_err(|error| error.to_string())?;
     let below = canonical.strip_prefix("/").unwrap_or(canonical);

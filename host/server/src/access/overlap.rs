@@ -1,9 +1,9 @@
-//! Who may touch what: the operator's grant and the client's roots, intersected. Pure: no file is opened here.
+//! Decides the right that each directory of a call has in the end. Opens no files.
 //!
-//! Deny by default, and where two rules meet the lesser right wins:
-//! - directories of one scope that contain each other get the lesser right of the two, because a read-only directory inside a
-//!   writable one can be reached around its own handle;
-//! - nothing that leads to what wharf trusts (its config, plugins, cache, binary) is writable.
+//! Where two rules meet, the lesser right wins:
+//! - of two directories where one contains the other, both get the lesser right, because a read-only directory inside a
+//!   writable one could be written through the outer one;
+//! - a directory from which files that wharf trusts (its config, plugins, cache, binary) can be changed is read-only.
 
 use std::{collections::HashSet, path::PathBuf};
 
@@ -13,11 +13,11 @@ use super::{
 };
 use crate::base::paths::FileId;
 
-/// Directories that a call is to have, before rights are weighed against each other.
+/// The directories that a call is to have, before [`intersect`] lessens rights.
 #[derive(Default)]
 pub struct Wanted {
     pub open: Vec<(OpenDirectory, Access)>,
-    /// Where read-only directories are found by now that are not where they were.
+    /// The places to which the paths of read-only directories lead now, if not to where they led at first.
     pub moved: Vec<PathBuf>,
     pub missing: Vec<PathBuf>,
 }
@@ -44,7 +44,7 @@ pub struct Granted {
 pub enum Lessened {
     /// The directory at `shown` overlaps with the read-only one at `other`.
     Overlap { shown: String, other: String },
-    /// From it wharf's own files could be changed.
+    /// Through the directory at `shown`, wharf's own files could be changed.
     LeadsToTrusted { shown: String },
 }
 
@@ -64,8 +64,8 @@ impl std::fmt::Display for Lessened {
     }
 }
 
-/// The directories of one call. `wanted`: each with the right that was granted, in order; of two with the same shown path
-/// the first counts. `read_only`: places that no directory may write to, because a read-only one was moved there.
+/// The directories of one call. `wanted`: each with the right that was granted; of two with the same shown path, the first
+/// counts. `read_only`: places that must not be written to, because the path of a read-only directory leads there now.
 pub fn intersect(
     wanted: Vec<(OpenDirectory, Access)>,
     read_only: &[PathBuf],
@@ -83,7 +83,7 @@ pub fn intersect(
         }
         granted.push(Granted { access: if leads { Access::Read } else { access }, directory });
     }
-    // Until nothing changes, since lessening one may lessen its neighbours.
+    // Repeat until nothing changes, since lessening one directory may lessen its neighbours.
     loop {
         let moved = read_only.iter().map(|path| (path.clone(), None, path.display().to_string()));
         let read_only: Vec<(PathBuf, Option<FileId>, String)> = granted

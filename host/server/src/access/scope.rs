@@ -16,39 +16,40 @@ use super::{
     capability::Access,
     grants::{
         Grants,
-        dirs::{Dir, Opened},
+        dirs::{self, Dir, Opened},
     },
     open::{Ceilings, OpenRoot},
     overlap::{self, Lessened, Wanted},
 };
 use crate::base::{
-    paths::{FileId, Mounts, folders_leading_to},
+    paths::{FileId, Leading},
     text::escaped,
 };
 
-/// What the operator's file says of places on disk.
+/// What the config says about places on disk.
 #[derive(Debug, Default)]
 pub struct Places {
-    /// Where roots of clients may lie, if it says so.
+    /// Where the roots of clients may lie, if the config says so.
     pub within: Option<Vec<PathBuf>>,
     /// Roots that the operator has opened.
     pub fixed: Vec<PathBuf>,
     pub from: RootsFrom,
     /// The directories of all plugins.
     pub dirs: Vec<Dir>,
-    /// What wharf trusts: nobody else may write it, nor what leads to it. `*` stands for whatever is in a folder.
+    /// What wharf trusts: no plugin may write these files, or the folders that lead to them. A last component `*` stands for
+    /// everything in the folder.
     pub trusted: Vec<PathBuf>,
 }
 
 /// Whose roots count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RootsFrom {
-    /// The client's; the operator's where those come to nothing.
+    /// The client's; the operator's if there are no usable ones of the client.
     #[default]
     Client,
-    /// The operator's, whatever the client says.
+    /// Only the operator's.
     Operator,
-    /// All of them.
+    /// The client's and the operator's together.
     Both,
 }
 
@@ -63,7 +64,7 @@ impl RootsFrom {
     }
 }
 
-/// Why the roots of a client come to nothing.
+/// Why there are no usable roots of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Nothing {
     NotDeclared,
@@ -87,29 +88,30 @@ impl Nothing {
     }
 }
 
-/// What all scopes depend on. Renewed with the config.
+/// What all scopes depend on. Renewed whenever the config is.
 pub struct Scopes {
     state: RwLock<Arc<State>>,
-    /// Whether client roots are of use at all without the operator saying where they may lie.
+    /// Whether clients may open folders in the home directory if the operator does not say where roots may lie.
     home_ceiling: bool,
     dropped_in: RwLock<Vec<PathBuf>>,
-    /// Grows with each config, so that what was opened under an earlier one is opened anew.
+    leading: Mutex<Leading>,
+    /// Grows with each config, so that roots that were opened under an earlier one are opened again.
     epoch: AtomicU64,
     warned: Mutex<HashSet<(String, Lessened)>>,
-    /// What was said of roots that come to nothing.
+    /// The reasons that the log has given already, since the last config, for not using a client's roots.
     told: Mutex<HashSet<Nothing>>,
 }
 
 struct State {
     ceilings: Ceilings,
-    /// Opened by the operator: the directories of plugins, and the roots for clients that have none.
+    /// The directories that the operator grants to plugins.
     opened: Opened,
     fixed: Vec<Arc<OpenRoot>>,
     from: RootsFrom,
     trusted: Vec<PathBuf>,
 }
 
-/// The roots a call has: none asked for, the client's, the operator's, or both.
+/// The roots of a call: the client's, the operator's, both, or none if its plugin was granted none.
 #[derive(Clone, Default)]
 pub struct CallRoots(pub Vec<Arc<OpenRoot>>);
 
@@ -121,6 +123,7 @@ impl Scopes {
             state,
             home_ceiling,
             dropped_in: RwLock::default(),
+            leading: Mutex::default(),
             epoch: AtomicU64::new(0),
             warned: Mutex::default(),
             told: Mutex::default(),
@@ -143,7 +146,7 @@ impl Scopes {
         Arc::clone(&self.state.read())
     }
 
-    /// Whether a client is asked for its roots; else why not.
+    /// Whether clients are asked for their roots. The error says why not.
     pub fn accepts_roots(&self) -> Result<(), Nothing> {
         let state = self.state();
         match state.from {
@@ -153,10 +156,10 @@ impl Scopes {
         }
     }
 
-    /// The roots that count where those of the client come to nothing: the operator's. Says which those are, and why.
+    /// The operator's roots, which are used if there are no usable ones of the client. Logs which they are, and why.
     pub fn in_place_of(&self, why: Nothing) -> CallRoots {
         let state = self.state();
-        // Once, until the config is read anew: it is the same for every call.
+        // Logged once until the config is read again, since it is the same for every call.
         if self.told.lock().insert(why) {
             let fixed: Vec<&str> = state.fixed.iter().map(|root| &*root.shown).collect();
             if fixed.is_empty() {
@@ -169,7 +172,7 @@ impl Scopes {
         CallRoots(state.fixed.clone())
     }
 
-    /// The roots of a client that come to something, with the operator's if both count.
+    /// Adds the operator's roots to those of a client, if both count.
     pub fn with_fixed(&self, mut roots: CallRoots) -> CallRoots {
         let state = self.state();
         if state.from == RootsFrom::Both {
@@ -178,12 +181,12 @@ impl Scopes {
         roots
     }
 
-    /// Whether the operator has opened it, so that no client can close it.
+    /// Whether the operator opened this root, so that no client can close it.
     pub fn is_fixed(&self, root: &OpenRoot) -> bool {
         self.state().fixed.iter().any(|fixed| fixed.same_place(root))
     }
 
-    /// What counts of what a client calls its roots, with the operator's where it comes to nothing.
+    /// The roots that count for a client that lists these; the operator's if none of them can be used.
     pub fn of_client(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
         if roots.is_empty() {
             return self.in_place_of(Nothing::Empty);
@@ -192,7 +195,7 @@ impl Scopes {
         if opened.0.is_empty() { self.in_place_of(Nothing::NoneOpened) } else { self.with_fixed(opened) }
     }
 
-    /// Opens folders that are given, not asked for.
+    /// Opens folders that an embedding program gives a client, in place of asking the client for its roots.
     pub fn open_given(&self, folders: &[PathBuf]) -> anyhow::Result<CallRoots> {
         let open = |folder: &PathBuf| {
             let path = std::path::absolute(folder)?;
@@ -223,10 +226,10 @@ impl Scopes {
 
     /// The scope of a call of a plugin.
     pub fn for_call(&self, plugin: &str, grants: &Grants, roots: &CallRoots) -> Scope {
-        // All of them, so that whoever adds one says what it opens. What may be asked is seen to when it is asked.
+        // Destructured completely, so that whoever adds a kind of grant decides here what it opens. `ask` is checked when a
+        // plugin asks.
         let Grants { roots: of_client, dirs, env, ask: _ } = grants;
-        let mut wanted = Wanted::default();
-        dirs.apply(&self.state().opened, &mut wanted);
+        let mut wanted = self.state().directories(dirs);
         for path in &wanted.missing {
             tracing::warn!(plugin, "the directory {} is not there", path.display());
         }
@@ -246,32 +249,31 @@ impl Scopes {
     }
 
     fn intersect(&self, wanted: Wanted) -> (Vec<overlap::Granted>, Vec<Lessened>) {
-        // Looked up anew whenever something could be written: folders come, go and are replaced.
+        // Looked up for every call that could write, since folders come, go and are replaced.
         let writes = wanted.open.iter().any(|(_, access)| *access == Access::ReadWrite);
-        let trusted = if writes { self.trusted() } else { HashSet::new() };
+        let trusted = if writes { self.trusted() } else { Arc::default() };
         overlap::intersect(wanted.open, &wanted.moved, &trusted)
     }
 
-    /// The folders from which what wharf trusts can be changed, as they are now.
-    fn trusted(&self) -> HashSet<FileId> {
-        let dropped_in = self.dropped_in.read();
-        let mounts = Mounts::now();
-        self.state().trusted.iter().chain(&*dropped_in).flat_map(|path| folders_leading_to(path, &mounts)).collect()
+    /// The folders through which the files that wharf trusts can be changed, as they are now.
+    fn trusted(&self) -> Arc<HashSet<FileId>> {
+        let (state, dropped_in) = (self.state(), self.dropped_in.read());
+        self.leading.lock().to(state.trusted.iter().chain(&*dropped_in))
     }
 
-    /// Says which files of the plugin folder are plugins.
+    /// Sets which files of the plugin folder are plugins, since those are trusted as well.
     pub fn trust(&self, dropped_in: Vec<PathBuf>) {
         *self.dropped_in.write() = dropped_in;
     }
 
-    /// The scope in which a plugin says what it offers: no client, so no roots.
+    /// The scope in which a plugin lists what it offers. There is no client, so there are no roots.
     pub fn for_listing(&self, plugin: &str, grants: &Grants) -> Scope {
         self.for_call(plugin, grants, &CallRoots::default())
     }
 
-    /// What `check` says of a plugin's directories.
+    /// The problems with a plugin's directories, for `wharf check`.
     pub fn problems(&self, grants: &Grants) -> Vec<String> {
-        let wanted = self.state().directories(grants);
+        let wanted = self.state().directories(&grants.dirs);
         let mut problems: Vec<String> =
             wanted.missing.iter().map(|path| format!("the directory {} is not there", path.display())).collect();
         problems.extend(self.intersect(wanted).1.iter().map(ToString::to_string));
@@ -284,9 +286,9 @@ const MAX_ROOTS: usize = 64;
 
 impl State {
     /// The operator's directories for a plugin as they are now.
-    fn directories(&self, grants: &Grants) -> Wanted {
+    fn directories(&self, dirs: &dirs::Grant) -> Wanted {
         let mut wanted = Wanted::default();
-        grants.dirs.apply(&self.opened, &mut wanted);
+        dirs.apply(&self.opened, &mut wanted);
         wanted
     }
 
@@ -300,7 +302,7 @@ impl State {
         let fixed = fixed.iter().filter_map(|path| match OpenRoot::by_operator(path) {
             Ok(open) => Some(Arc::new(open)),
             Err(error) => {
-                tracing::warn!("--root {}: {error}", path.display());
+                tracing::warn!("the root {}, of --root or `fixed` in [roots], is not opened: {error}", path.display());
                 None
             }
         });

@@ -13,7 +13,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Whether the question may be put; else what is missing, as the operator would write it.
+    /// Whether the question may be asked. The error is the missing ability, as the operator would write it in `ask`.
     pub fn allows(self, question: &Question) -> Result<(), &'static str> {
         let (allowed, ability) = match question {
             Question::Form(_) | Question::Page(_) => (self.elicitation, "elicitation"),
@@ -23,7 +23,7 @@ impl Grant {
         if allowed { Ok(()) } else { Err(ability) }
     }
 
-    /// What the operator is told of a question that was refused.
+    /// What the operator is told when a question was refused.
     pub fn hint(ability: &str) -> String {
         format!("it wanted to ask the client ({ability}); `ask = [\"{ability}\"]` allows it")
     }
@@ -56,6 +56,6 @@ impl Capability for Grant {
         all.into_iter().filter(|(granted, _)| *granted).map(|(_, name)| name.to_owned()).collect()
     }
 
-    // The contract's own, which every plugin has.
+    // Questions go through wharf's own interface, which every plugin imports, so its imports show nothing.
     const IMPORTS: &'static [(&'static str, &'static str)] = &[];
 }

@@ -19,7 +19,7 @@ use crate::{
 
 pub const FILES: &str = "files";
 
-/// What the operator is told when a plugin looked for files and none is within its reach.
+/// What the operator is told when a plugin looked for files but has no directory.
 pub const HINT: &str = "it looked for files and no directory is open to it; `roots` or `dirs` give it one";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Grant(pub Vec<Dir>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dir {
     pub host: PathBuf,
-    /// Where the plugin finds it.
+    /// The path at which the plugin sees it.
     pub guest: String,
     pub access: Access,
 }
@@ -42,7 +42,7 @@ pub struct Written {
 }
 
 impl Grant {
-    /// Adds the directories as they are now. What is not there is noted.
+    /// Adds the directories as they are now, and notes those that are missing.
     pub fn apply(&self, opened: &Opened, wanted: &mut Wanted) {
         for dir in &self.0 {
             match opened.now(&dir.host) {
@@ -72,7 +72,7 @@ impl Opened {
             .filter_map(|dir| std::fs::canonicalize(&dir.host).ok())
             .collect();
         for dir in dirs {
-            // A link that a plugin could have made grants nothing.
+            // A plugin that may write the folder of a link could have made that link, so it must not lead to more access.
             let link = links(&dir.host).into_iter().find(|link| {
                 let place = link.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
                 place.is_some_and(|place| writable.iter().any(|folder| place.starts_with(folder)))
@@ -96,7 +96,7 @@ impl Opened {
     }
 
     fn now(&self, host: &Path) -> Now {
-        // It may have been made since the config was read.
+        // A directory that was missing when the config was read may exist by now.
         let now = self.0.get(host).map(OpenRoot::now);
         now.or_else(|| OpenRoot::by_operator(host).ok().map(|open| open.now())).unwrap_or(Now::Gone)
     }

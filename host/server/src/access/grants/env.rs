@@ -10,7 +10,7 @@ pub const VARIABLES: &str = "environment variables";
 pub struct Grant(pub Vec<String>);
 
 impl Grant {
-    /// The variables of a call; those that are not set are left out.
+    /// The variables that a call sees; those that are not set are left out.
     pub fn apply(&self) -> Vec<(String, String)> {
         self.0.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
     }

@@ -1,7 +1,7 @@
-//! `[plugins.<id>.grants]`: what the operator lets a plugin do. Without it, nothing.
+//! `[plugins.<id>.grants]`: what the operator lets a plugin do. Without this table, a plugin may do nothing.
 //!
-//! Each kind of grant is one file here, and [`Capability`] is what it has to answer. This file puts them together and takes
-//! them apart again, always all of them, so that the compiler names every place that a new kind has to be added to.
+//! Each kind of grant is one file here, and [`Capability`] is the trait that it implements. The functions here always
+//! destructure [`Grants`] completely, so that the compiler names every place to which a new kind has to be added.
 
 use anyhow::{Result, ensure};
 use serde::Deserialize;
@@ -46,7 +46,7 @@ impl Grants {
         })
     }
 
-    /// Whether something that was granted before no longer is.
+    /// Whether something that `before` granted is no longer granted.
     pub fn take_away_from(&self, before: &Self) -> bool {
         let Self { roots, dirs, env, ask } = before;
         roots.exceeds(&self.roots) || dirs.exceeds(&self.dirs) || env.exceeds(&self.env) || ask.exceeds(&self.ask)
@@ -58,12 +58,12 @@ impl Grants {
         [roots.describe(), dirs.describe(), env.describe(), ask.describe()].concat()
     }
 
-    /// Whether any file could ever be within reach.
+    /// Whether the plugin could ever be given a directory.
     pub fn any_directory(&self) -> bool {
         self.roots.is_given() || !self.dirs.0.is_empty()
     }
 
-    /// What a component with these imports could use, and is not granted.
+    /// What a component with these imports could use but is not granted.
     pub fn unused(&self, imports: &[String]) -> Vec<&'static str> {
         let Self { roots: _, dirs: _, env, ask: _ } = self;
         let mut uses = could_use(imports);
@@ -78,7 +78,7 @@ impl Grants {
 
 /// What a component with these imports could use, if it were granted.
 pub fn could_use(imports: &[String]) -> Vec<&'static str> {
-    // Nothing can grant these yet.
+    // There is no grant for these yet.
     const NEVER: &[(&str, &str)] = &[("wasi:http/", "HTTP"), ("wasi:sockets/", "sockets")];
     let known = [roots::Grant::IMPORTS, dirs::Grant::IMPORTS, env::Grant::IMPORTS, ask::Grant::IMPORTS, NEVER];
     let mut uses: Vec<&str> = known
@@ -91,8 +91,7 @@ pub fn could_use(imports: &[String]) -> Vec<&'static str> {
     uses
 }
 
-/// What the operator is told of something that the sandbox refused, and how to allow it. `clear` makes a guest's text fit to
-/// be printed.
+/// Tells the operator what the sandbox refused and how to allow it. `clear` makes text from a guest safe to print.
 pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> String {
     match denial {
         Denial::Http(host) => {

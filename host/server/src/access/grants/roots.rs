@@ -16,7 +16,7 @@ impl Grant {
         self.0.is_some()
     }
 
-    /// Adds the directories of a call with these roots.
+    /// Adds the directories of these roots to those that the call is to have.
     pub fn apply<'a>(self, roots: impl Iterator<Item = &'a OpenRoot>, wanted: &mut Wanted) {
         let Some(access) = self.0 else { return };
         for root in roots {
@@ -40,6 +40,6 @@ impl Capability for Grant {
         self.0.iter().map(|access| format!("roots ({})", access.as_str())).collect()
     }
 
-    // Those of directories.
+    // Roots need the same imports as `dirs`, which lists them.
     const IMPORTS: &'static [(&'static str, &'static str)] = &[];
 }
