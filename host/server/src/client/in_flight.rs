@@ -11,7 +11,7 @@ use wharf_protocol::{
 
 use super::outbox::Voice;
 
-/// More than this at once is refused, so that a client that never reads cannot fill memory.
+/// The most requests at once, so that a client that never reads answers cannot fill memory.
 const MAX_IN_FLIGHT: usize = 1024;
 
 type Requests = Mutex<HashMap<Id, (CancellationToken, Voice)>>;
@@ -19,7 +19,7 @@ type Requests = Mutex<HashMap<Id, (CancellationToken, Voice)>>;
 #[derive(Default)]
 pub struct InFlight(Arc<Requests>);
 
-/// A request under way; its place is free again when this is dropped.
+/// A request under way. Its id is free again when this is dropped.
 pub struct Entered {
     requests: Arc<Requests>,
     id: Id,
@@ -27,7 +27,7 @@ pub struct Entered {
 }
 
 impl InFlight {
-    /// `voice`: the request's own, which cancelling takes away.
+    /// Notes that a request is under way. `voice`: is muted when the request is cancelled.
     pub fn enter(&self, id: &Id, voice: &Voice) -> Result<Entered, RpcError> {
         let mut requests = self.0.lock();
         if requests.contains_key(id) {
@@ -47,7 +47,7 @@ impl InFlight {
         self.0.lock().is_empty()
     }
 
-    /// Follows a `notifications/cancelled`; unknown and malformed ones do nothing.
+    /// Handles `notifications/cancelled`. Unknown ids and malformed parameters are ignored.
     pub fn cancel(&self, params: Option<&Params>) {
         let id =
             params::read::<params::Cancelled>(params).ok().and_then(|params| Id::from_raw(params.request_id.get()));

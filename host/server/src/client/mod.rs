@@ -1,5 +1,4 @@
-//! What is known of clients, and how they are told: sessions, the surroundings of a request, notifications, what waits to be
-//! read.
+//! What is known about clients, and how they are told: sessions, the context of a request, notifications, queues of messages.
 
 pub mod context;
 pub mod in_flight;

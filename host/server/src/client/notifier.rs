@@ -1,8 +1,8 @@
-//! Tells clients what changed: one loop that serves every kind of listener.
+//! Tells clients what changed. One loop serves every kind of listener.
 //!
-//! A listener is a legacy session, untagged and with a level for messages, or a modern subscription, tagged with its id.
-//! Lists are told by comparing generations, so that a burst is one notification; who falls behind on resource updates
-//! is told of each of its resources.
+//! A listener is a legacy session, which also gets log messages, or a modern subscription, whose id is in all that it gets.
+//! Changes of lists are found by comparing generations, so that a burst leads to one notification. A listener that falls behind
+//! on resource updates is told about each resource that it subscribed to.
 
 use std::sync::Arc;
 
@@ -16,13 +16,16 @@ use wharf_protocol::{
     notification::{self, Listed},
 };
 
-use super::{outbox::Outbox, server::Server};
+use super::{
+    outbox::{Outbox, Unsent},
+    server::Server,
+};
 use crate::{
     plugins::catalog::{Catalog, Generations},
     tasks::Record,
 };
 
-/// Who listens, and to what.
+/// A listener, and what it wants to hear.
 pub trait Listener: Send + Sync {
     fn wants_tools(&self) -> bool;
     fn wants_prompts(&self) -> bool;
@@ -30,17 +33,17 @@ pub trait Listener: Send + Sync {
     fn wants_resource(&self, uri: &str) -> bool;
     fn wants_task(&self, task: &Record) -> bool;
     fn revision(&self) -> Revision;
-    /// Every URI it wants, for when single updates were missed.
+    /// Every URI that it subscribed to, for when single updates were missed.
     fn resources(&self) -> Vec<String>;
-    /// The id that marks everything sent to it, if it is a subscription.
+    /// The id to put into everything that is sent to it, if it is a subscription.
     fn tag(&self) -> Option<&Id>;
     /// Whether it hears of failures at this level.
     fn wants_messages(&self, level: Level) -> bool;
-    /// What it was last told; none until it has been told anything.
+    /// The generations that it was told last; none if it has not been told any.
     fn last_told(&self) -> &Mutex<Option<Generations>>;
 }
 
-/// A listener's ends of everything that can change: what happens from [`Feed::open`] on reaches it.
+/// Receives every change from [`Feed::open`] on, for one listener.
 pub struct Feed {
     server: Arc<Server>,
     catalog: watch::Receiver<Arc<Catalog>>,
@@ -50,7 +53,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Opened before the client hears that it is listening: nothing it does after that can be missed.
+    /// Must be opened before the client is told that it is listening, so that no later change is missed.
     pub fn open(server: &Arc<Server>) -> Self {
         Self {
             server: Arc::clone(server),
@@ -63,7 +66,7 @@ impl Feed {
 
     /// Feeds the listener until its outbox closes.
     pub async fn run(mut self, listener: &dyn Listener, outbox: &Outbox) {
-        // Lists wait for the first load, so it is no change; what failed in it is in the log.
+        // Requests for lists wait for the first load, so it is no change to tell. Failures during it are in the log only.
         if !*self.server.published.ready.borrow() {
             self.server.published.catalog().await;
             self.failures = self.failures.resubscribe();
@@ -71,7 +74,7 @@ impl Feed {
         loop {
             let generations = self.catalog.borrow_and_update().generations;
             for list in list_changes(listener, generations, self.server.published.first.get().copied()) {
-                if outbox.send(notification::list_changed(list, listener.tag())).await.is_err() {
+                if outbox.send(notification::list_changed(list, listener.tag())).await == Err(Unsent::Closed) {
                     return;
                 }
             }
@@ -90,7 +93,7 @@ impl Feed {
                     }
                     Err(RecvError::Closed) => return,
                 },
-                // Who falls behind asks for its tasks anyway.
+                // Changes that a slow listener misses are not made up for, since clients also poll their tasks.
                 changed = self.tasks.recv() => match changed {
                     Ok(task) if listener.wants_task(&task) => {
                         let encoder = self.server.encoder(listener.revision());
@@ -105,14 +108,15 @@ impl Feed {
                     _ => Ok(()),
                 },
             };
-            if sent.is_err() {
+            // What is lost for want of memory is lost; later changes are told again.
+            if sent == Err(Unsent::Closed) {
                 return;
             }
         }
     }
 }
 
-/// Whether who subscribes to one resource hears of another: of itself, and of what lies below it.
+/// Whether a subscription to one resource covers an update of `uri`: it covers the resource itself and all below it.
 pub fn covers(subscribed: &str, uri: &str) -> bool {
     uri.strip_prefix(subscribed)
         .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
@@ -121,7 +125,7 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
 fn list_changes(listener: &dyn Listener, now: Generations, first: Option<Generations>) -> Vec<Listed> {
     let mut told = listener.last_told().lock();
     let mut lists = Vec::new();
-    // Who came before the first load may have seen its lists, and nothing older.
+    // A listener that came before the first load may have seen the lists of that load, but nothing older.
     let Some(before) = told.replace(now).or(first) else { return lists };
     if before.tools != now.tools && listener.wants_tools() {
         lists.push(Listed::Tools);

@@ -1,4 +1,4 @@
-//! Where messages that belong to a request go while it runs: its pipe, or its response stream.
+//! The queue of messages to a client while a request runs: that of its pipe, or of its response stream.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::base::ledger::{Account, Charge};
 
-/// What a message takes besides its text.
+/// The memory that a message takes besides its text.
 const MESSAGE_BYTES: usize = 64;
 
-/// The room, in bytes, that a message may need.
+/// Room in bytes for a message of the usual size.
 const RESERVE: u32 = 64 * 1024;
 
-/// Where messages that belong to a request go: its pipe, or its response stream.
+/// The sending end of a queue of messages to a client.
 #[derive(Clone)]
 pub struct Outbox {
     sender: mpsc::UnboundedSender<Queued>,
-    /// A permit for each byte that may wait, which is the queue's bound.
+    /// Bounds the queue: one permit for each byte that may wait.
     room: Arc<Semaphore>,
     bytes: u32,
-    /// Pays for what waits.
+    /// Is charged for the messages that wait.
     account: Account,
     pub voice: Voice,
 }
 
-/// Whether a request may say something: until it is cancelled. Held while something is said, so that nothing is from then on,
-/// wherever the request still runs.
+/// Whether a request may still send messages, which ends when it is cancelled. The lock is held while a message is sent, so
+/// that none is sent after [`Voice::mute`], even if the request still runs somewhere.
 #[derive(Clone, Default)]
 pub struct Voice {
     muted: Arc<Mutex<bool>>,
@@ -38,47 +38,53 @@ impl Voice {
     }
 }
 
-/// A message that waits to be read. Its room is free again when it is dropped.
+/// A message that waits to be read. Its room is free again when this is dropped.
 pub struct Queued {
     pub text: String,
     _room: OwnedSemaphorePermit,
     _charge: Charge,
 }
 
-/// The other side is gone or wants to hear no more, or there is no memory for what it does not read.
-#[derive(Debug)]
-pub struct Closed;
+/// Why a message was not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsent {
+    /// The client is gone, or the request was cancelled.
+    Closed,
+    /// There is no memory for it now.
+    NoRoom,
+}
 
 impl Outbox {
-    /// `bytes`: how much may wait; a single larger message waits alone. `account`: pays for it.
+    /// `bytes`: how much may wait; a larger message waits alone. `account`: is charged for what waits.
     pub fn new(bytes: u32, account: Account) -> (Self, mpsc::UnboundedReceiver<Queued>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(usize::try_from(bytes).unwrap_or(usize::MAX)));
         (Self { sender, room, bytes, account, voice: Voice::default() }, receiver)
     }
 
-    /// An end of the same for one request alone.
+    /// An outbox for one request, which sends to the same queue and can be muted alone.
     pub fn of_request(&self) -> Self {
         Self { voice: Voice::default(), ..self.clone() }
     }
 
-    fn say(&self, message: Queued) -> Result<(), Closed> {
+    fn say(&self, message: Queued) -> Result<(), Unsent> {
         let muted = self.voice.muted.lock();
-        if *muted { Err(Closed) } else { self.sender.send(message).map_err(|_| Closed) }
+        if *muted { Err(Unsent::Closed) } else { self.sender.send(message).map_err(|_| Unsent::Closed) }
     }
 
     fn room_for(&self, text: &str) -> u32 {
         u32::try_from(text.len() + MESSAGE_BYTES).map_or(self.bytes, |length| length.min(self.bytes))
     }
 
-    /// Waits until the other side has read enough.
-    pub async fn send(&self, text: String) -> Result<(), Closed> {
-        let room = Arc::clone(&self.room).acquire_many_owned(self.room_for(&text)).await.map_err(|_| Closed)?;
-        let charge = self.account.charge(text.len() + MESSAGE_BYTES).map_err(|_| Closed)?;
+    /// Sends a message. Waits until the client has read enough to make room for it.
+    pub async fn send(&self, text: String) -> Result<(), Unsent> {
+        let room = Arc::clone(&self.room).acquire_many_owned(self.room_for(&text)).await.map_err(|_| Unsent::Closed)?;
+        let charge = self.account.charge(text.len() + MESSAGE_BYTES).map_err(|_| Unsent::NoRoom)?;
         self.say(Queued { text, _room: room, _charge: charge })
     }
 
-    /// Drops the message if there is no room: for what may be lost, from where nothing may wait.
+    /// Sends a message if there is room for it, and drops it otherwise. For messages that may be lost, from places that cannot
+    /// wait.
     pub fn offer(&self, text: String) {
         let room = Arc::clone(&self.room).try_acquire_many_owned(self.room_for(&text)).ok();
         let charge = self.account.charge(text.len() + MESSAGE_BYTES).ok();
@@ -87,19 +93,19 @@ impl Outbox {
         }
     }
 
-    /// Waits while those who have something to say wait already. One byte of room is asked for: who waits here may be many,
-    /// and more would add up to all there is.
+    /// Waits behind the messages that wait for room already. Asks for one byte only, because many may wait here and more would
+    /// add up to all the room there is.
     pub async fn ready(&self) {
-        // Never closed.
+        // The semaphore is never closed, so this cannot fail.
         drop(self.room.acquire().await);
     }
 
-    /// Whether those who have something to say wait.
+    /// Whether no room is left, as is the case while a message waits for more.
     pub fn is_full(&self) -> bool {
         self.room.available_permits() == 0
     }
 
-    /// Waits until a message of any usual size finds room.
+    /// Waits until there is room for a message of the usual size.
     pub async fn roomy(&self) {
         drop(self.room.acquire_many(RESERVE.min(self.bytes / 2)).await);
     }
@@ -144,6 +150,17 @@ mod tests {
         assert!(outbox.ready().now_or_never().is_none());
         assert_eq!(queue.recv().await.unwrap().text.len(), 216);
         drop(queue);
-        assert!(outbox.send("x".into()).await.is_err());
+        assert_eq!(outbox.send("x".into()).await, Err(Unsent::Closed));
+    }
+
+    #[tokio::test]
+    async fn want_of_memory_is_not_the_end_of_a_connection() {
+        let account = Account::new(1_000);
+        let (outbox, mut queue) = Outbox::new(100, account.clone());
+        let taken = account.charge(1_000).unwrap();
+        assert_eq!(outbox.send("lost".into()).await, Err(Unsent::NoRoom));
+        drop(taken);
+        outbox.send("sent".into()).await.unwrap();
+        assert_eq!(queue.recv().await.unwrap().text, "sent");
     }
 }

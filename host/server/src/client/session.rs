@@ -1,5 +1,5 @@
-//! The legacy era: a handshake, then a session that remembers the client's revision, capabilities, level, subscriptions
-//! and roots, and through which the server can ask.
+//! Sessions of the legacy revisions, which begin with a handshake. A session remembers the client's revision, capabilities, log
+//! level, subscriptions and roots, and through it the server can ask the client.
 
 use std::{
     collections::HashMap,
@@ -38,14 +38,14 @@ use crate::{
     tasks::Record,
 };
 
-/// How long a person may take to answer.
+/// How long a person may take to answer a question.
 pub const PERSON: Duration = Duration::from_secs(600);
 /// How long a client may take to list its roots.
 const ROOTS: Duration = Duration::from_secs(5);
 const MAX_SUBSCRIPTIONS: usize = 1024;
-/// How much a client may say of itself, in each of the two members for that.
+/// The most bytes of each of `clientInfo` and `capabilities`.
 const MAX_DECLARED_BYTES: usize = 16 << 10;
-/// What a session and a subscription take besides.
+/// The memory that a session and a subscription take besides their texts.
 const SESSION_BYTES: usize = 8 << 10;
 const SUBSCRIPTION_BYTES: usize = 256;
 
@@ -56,36 +56,37 @@ pub struct Session {
     pub capabilities: Arc<ClientCapabilities>,
     pub client_info: Option<Arc<str>>,
     level: Mutex<Level>,
-    /// Each with what is paid for it.
+    /// Each subscription with what is charged for it.
     subscriptions: Mutex<HashMap<String, Charge>>,
-    /// Requests of ours that the client has not answered yet.
+    /// The server's requests that the client has not answered yet.
     pending: Mutex<HashMap<Id, oneshot::Sender<Result<Value, RpcError>>>>,
     next_id: AtomicU64,
     roots: Roots,
     last_told: Mutex<Option<Generations>>,
     last_used: Mutex<Instant>,
-    /// Whether anything was done in it since it was opened.
+    /// Whether there was any request or stream in the session since it was opened.
     used: AtomicBool,
-    /// Pays for what is kept for it and said in it.
+    /// Is charged for all that is kept for the session, and for the messages to its client.
     pub account: Account,
     _charge: Charge,
-    /// The client's requests under way, where the session has a stream for each of them.
+    /// The client's requests that are under way, where each has a response of its own, as over HTTP.
     pub in_flight: InFlight,
-    /// Cancelled when the session ends, and with it everything it does.
+    /// Cancelled when the session ends, which stops its requests and tasks.
     pub ended: CancellationToken,
-    /// The one stream on which unrelated messages go; a new one takes the place of the old.
+    /// Ends the stream for messages that belong to no request. There is one: a new stream replaces the old.
     stream: Mutex<CancellationToken>,
-    /// Such streams that are open: none, or one and those that it has just replaced.
+    /// How many such streams are open: those that were just replaced may still count.
     listening: AtomicU64,
 }
 
-/// What the client has opened. `stale` counts its announcements; what is known is from before or after the last one.
+/// The client's roots. `stale` counts the changes that the client announced. `known` has the roots, with that count and the
+/// config's epoch when they were asked for.
 struct Roots {
     stale: watch::Sender<u64>,
     known: AsyncMutex<Option<((u64, u64), CallRoots)>>,
 }
 
-/// Somebody listens, until this is dropped.
+/// The client has an open stream until this is dropped.
 pub struct Listening {
     session: Arc<Session>,
     /// Cancelled when another stream takes the place of this one, or the session ends.
@@ -100,7 +101,7 @@ impl Drop for Listening {
 }
 
 impl Session {
-    /// Settles the handshake: the session, and the result of `initialize`.
+    /// Performs the handshake. Returns the session and the result of `initialize`.
     pub fn open(
         server: &Arc<Server>,
         params: Initialize,
@@ -135,7 +136,7 @@ impl Session {
             pending: Mutex::default(),
             next_id: AtomicU64::new(1),
             roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
-            // Before the first load there is nothing to be told of: lists wait for it.
+            // Before the first load there is no list that the client could have seen, since requests for lists wait for it.
             last_told: Mutex::new(
                 server.published.ready.borrow().then(|| server.published.catalog.borrow().generations),
             ),
@@ -152,7 +153,7 @@ impl Session {
         Ok((Arc::new(session), result))
     }
 
-    /// Since when nothing was asked in it, nothing is under way and nobody listens.
+    /// For how long the session has had no request under way and no open stream.
     pub fn idle_for(&self) -> Duration {
         if self.listening.load(Ordering::Relaxed) > 0 || !self.in_flight.is_empty() {
             self.touch();
@@ -164,12 +165,12 @@ impl Session {
         *self.last_used.lock() = Instant::now();
     }
 
-    /// To whom its tasks belong.
+    /// The owner of the tasks that the session begins.
     pub fn owner(&self) -> Owner {
         Owner::Session(Arc::clone(&self.id))
     }
 
-    /// Whether a request was made in it, or somebody listened.
+    /// Whether there was any request or stream in the session since it was opened.
     pub fn is_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
@@ -178,7 +179,7 @@ impl Session {
         self.used.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the place of an earlier stream.
+    /// Opens the stream for messages that belong to no request, and ends an earlier one.
     pub fn listen(self: &Arc<Self>) -> Listening {
         self.set_used();
         let own = self.ended.child_token();
@@ -203,7 +204,7 @@ impl Session {
             )));
         }
         let charge = self.account.charge(SUBSCRIPTION_BYTES + uri.len()).map_err(|full| no_room(&full))?;
-        // Of a second one for the same, what was paid for the first is given back.
+        // If the client was subscribed already, the old charge is dropped here.
         subscriptions.insert(uri, charge);
         Ok(())
     }
@@ -212,7 +213,7 @@ impl Session {
         self.subscriptions.lock().remove(uri);
     }
 
-    /// Takes a notification of the client that concerns the session; true if its roots changed.
+    /// Handles a notification from the client. True if it says that the roots changed.
     pub fn notified(&self, notification: &Notification) -> bool {
         let roots = notification.known() == Some(Told::RootsChanged);
         if roots {
@@ -221,17 +222,18 @@ impl Session {
         roots
     }
 
-    /// Takes the client's answer to a request of ours; unknown ones are dropped.
+    /// Handles the client's answer to a request of the server. Answers to unknown requests are dropped.
     pub fn take_response(&self, response: Response) {
         let Some(waiting) = response.id.and_then(|id| self.pending.lock().remove(&id)) else { return };
         let outcome = response.outcome.and_then(|raw| {
             serde_json::from_str(raw.get()).map_err(|error| RpcError::invalid_params(error.to_string()))
         });
-        // Who waited may have given up.
+        // Whoever waited may have given up.
         waiting.send(outcome).ok();
     }
 
-    /// Asks the client, on the stream of the request that needs the answer. The error is a sentence for the model.
+    /// Sends a request to the client, on the stream of the request that needs the answer. The error is a sentence for the
+    /// model.
     pub async fn ask(
         &self,
         outbox: &Outbox,
@@ -263,14 +265,14 @@ impl Session {
         }
     }
 
-    /// What the client has opened, asked for if it is not known or no longer true; the operator's in its place if that is nothing.
+    /// The client's roots. They are asked for if they are not known or have changed. If none can be used, the operator's are.
     pub async fn roots(&self, server: &Arc<Server>, outbox: &Outbox) -> CallRoots {
         if !self.capabilities.roots {
             return CallRoots::default();
         }
         let mut known = self.roots.known.lock().await;
         loop {
-            // The operator may have changed where roots may lie.
+            // The epoch counts as well, since the operator may have changed where roots may lie.
             let now = (*self.roots.stale.borrow(), server.scopes.epoch());
             if let Some((at, roots)) = known.as_ref()
                 && *at == now
@@ -292,7 +294,7 @@ impl Session {
         }
     }
 
-    /// Ends when the client has closed one of these roots.
+    /// Returns when the client has closed one of these roots.
     pub async fn lost(&self, server: &Arc<Server>, outbox: &Outbox, held: &CallRoots) {
         let mut stale = self.roots.stale.subscribe();
         loop {
@@ -301,7 +303,7 @@ impl Session {
             if held.0.iter().any(|root| closed(root) && !server.scopes.is_fixed(root)) {
                 return;
             }
-            // The session holds the other end, so this never fails.
+            // The session holds the sender, so this never fails.
             if stale.changed().await.is_err() {
                 return;
             }
@@ -309,7 +311,7 @@ impl Session {
     }
 }
 
-/// Forgets a question whose asker is gone, so that nothing waits for ever.
+/// Removes a question from `pending` when whoever asked stops waiting, so that unanswered ones do not pile up.
 struct Forget<'a> {
     session: &'a Session,
     id: &'a Id,

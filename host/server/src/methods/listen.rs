@@ -69,7 +69,7 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
         if !ctx.capabilities.tasks {
             return Err(RpcError::missing_tasks("`taskIds` needs the tasks extension"));
         }
-        // Others it will not hear of.
+        // Ids of unknown tasks, or of other owners' tasks, are left out.
         let mut known = Vec::with_capacity(ids.len());
         for id in ids {
             if ctx.server.tasks.get(&id, &owner).await?.is_some() {
@@ -82,11 +82,11 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
         return Err(RpcError::invalid_params(format!("a subscription names at most {MAX_SUBSCRIBED} resources")));
     }
     filter.resource_subscriptions.iter().flatten().try_for_each(|uri| crate::bridge::check_uri(uri))?;
-    // What changes from here on is told.
+    // The client is told about all changes from here on.
     ctx.server.published.catalog().await;
     let last_told = Mutex::new(Some(ctx.server.published.catalog.borrow().generations));
     let feed = Feed::open(&ctx.server);
-    // Closed outlets end the feed.
+    // If the outbox is closed, the feed ends right away.
     ctx.outbox.send(notification::acknowledged(&ctx.id, &filter)).await.ok();
     let subscription = Subscription { id: ctx.id.clone(), revision: ctx.encoder.revision, owner, filter, last_told };
     tokio::select! {

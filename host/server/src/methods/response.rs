@@ -1,4 +1,4 @@
-//! Answers on their way out: made for one request, or kept for many and never copied for one.
+//! Makes responses of results, which belong to one request or are shared by many. A shared result is not copied.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{base::text::escaped, client::context::Context};
 /// The JSON of a result.
 pub enum Answer {
     Own(String),
-    /// As lists are, which are encoded once.
+    /// A result that many requests share, such as a page of a list, which is encoded once.
     Shared(Arc<str>),
 }
 
@@ -47,7 +47,7 @@ impl Text {
         }
     }
 
-    /// How many bytes are this answer's alone.
+    /// How many bytes belong to this response alone.
     pub fn own_bytes(&self) -> usize {
         match self {
             Self::Whole(text) => text.len(),
@@ -55,12 +55,12 @@ impl Text {
         }
     }
 
-    /// Whether its bytes are nobody else's.
+    /// Whether all its bytes belong to this response alone.
     pub fn is_own(&self) -> bool {
         matches!(self, Self::Whole(_))
     }
 
-    /// The same bytes in pieces, none of them copied.
+    /// The text in pieces, none of which is copied.
     pub fn into_pieces(self) -> [Bytes; 3] {
         match self {
             Self::Whole(text) => [text.into(), Bytes::new(), Bytes::new()],

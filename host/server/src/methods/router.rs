@@ -1,5 +1,4 @@
-//! Every method, in one match. What a method needs of its era comes in the context; what it answers is neutral until the
-//! context's encoder writes it.
+//! Calls the function for each method. What depends on the revision is in the context, whose encoder writes the results.
 
 use wharf_protocol::{
     Level, Method, RpcError,
@@ -10,7 +9,7 @@ use wharf_protocol::{
 use super::{call, listen, response::Answer, tasks};
 use crate::{bridge::check_uri, client::context::Context, plugins::catalog::List};
 
-/// Answers one request with the JSON of its result. The method is the client's word for it, which may be none.
+/// Answers one request with the JSON of its result. `method`: what the client wrote, which may be no known method.
 pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
     if ctx.encoder.revision.era() == Era::Modern {
         ctx.meta.log_level()?;
@@ -35,7 +34,7 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
         Method::ListTasks => tasks::list(ctx, &params::read(params)?).await,
         Method::Discover => Ok(ctx.encoder.discover(ctx.server.instructions())),
         Method::Listen => listen::listen(ctx, params::read(params)?).await,
-        // It comes before there is any context, and is the transport's.
+        // The transport handles it, before there is a context.
         Method::Initialize => Err(RpcError::method_not_found(method)),
     };
     result.map(Answer::Own)

@@ -30,13 +30,13 @@ pub async fn get(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
     find(ctx, &params.task_id).await.map(|record| ctx.encoder.task(&record.task, record.detail()))
 }
 
-/// Extension only: answers to what the task asks.
+/// Takes answers to the task's questions. Only the extension has this method.
 pub async fn update(ctx: &Context, params: UpdateTask) -> Result<String, RpcError> {
     let record = find(ctx, &params.task_id).await?;
     let Some(running) = ctx.server.tasks.under_way(&record.task.id) else { return Ok(ctx.encoder.empty()) };
     let mut replies = Vec::new();
     for (key, reply) in params.input_responses {
-        // What is not asked, or no longer, is ignored; what is asked and answered wrongly stays open.
+        // Answers to anything but an open question are ignored. A question with a wrong answer stays open.
         let Some(question) = running.question(&key) else { continue };
         bridge::read_answer(&question, &reply)
             .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{key}`: {problem}")))?;
@@ -65,14 +65,14 @@ pub async fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
     find(ctx, &params.task_id).await.map(|record| ctx.encoder.task(&record.task, Detail::None))
 }
 
-/// 2025-11-25 only.
+/// Only 2025-11-25 has this method.
 pub async fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
     let after = match &params.cursor {
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| RpcError::invalid_params("unknown cursor"))?,
     };
     let page = ctx.server.published.catalog.borrow().page_items.max(1);
-    // One more than fits, to know whether there is another page.
+    // One more than a page has, to know whether there is another page.
     let mut records = ctx.server.tasks.list(&ctx.owner(), after, page + 1).await?;
     let more = records.len() > page;
     records.truncate(page);
@@ -81,13 +81,13 @@ pub async fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
     Ok(ctx.encoder.tasks(&tasks, next.as_deref()))
 }
 
-/// 2025-11-25 only: waits for the end of a task and answers as the call would have. What the task asks meanwhile is put to
-/// the client on the stream of this very request.
+/// Waits for the end of a task and answers as the call would have. Questions of the task go to the client on the stream of this
+/// request. Only 2025-11-25 has this method.
 pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
     let id = &params.task_id;
     loop {
         let record = find(ctx, id).await?;
-        // Before looking at the task, so that no change is missed.
+        // Changes are watched before the task is looked at, so that none is missed.
         let running = ctx.server.tasks.under_way(id);
         let changes = running.as_ref().map(|running| running.watch());
         let record = if running.is_some() { find(ctx, id).await? } else { record };
@@ -107,7 +107,7 @@ pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
     }
 }
 
-/// Puts one open question to the client; false if there is none.
+/// Asks the client one open question; false if there is none.
 async fn put_question(ctx: &Context, running: &Arc<Running>) -> bool {
     let (Some(session), Some(claim)) = (&ctx.session, running.claim()) else { return false };
     let (method, params) = ctx.encoder.question(&claim.question);
@@ -121,7 +121,7 @@ async fn put_question(ctx: &Context, running: &Arc<Running>) -> bool {
     let asked = session.ask(&ctx.outbox, method, Some(params), PERSON);
     let reply = tokio::select! {
         reply = asked => reply,
-        // Nobody needs the answer any more.
+        // The task was cancelled, so nobody needs the answer any more.
         () = running.cancelled.cancelled() => return true,
     };
     running.reply(vec![(claim.key.clone(), reply)]).await;

@@ -1,4 +1,4 @@
-//! What becomes of a call of a tool.
+//! The possible answers to a call of a tool.
 
 use tokio::sync::OwnedSemaphorePermit;
 use wharf_protocol::{
@@ -11,18 +11,18 @@ use crate::{base::heavy::heavy, client::context::Context};
 
 /// The answer to a call.
 pub enum Answered {
-    /// Text and nothing else, as most tools answer.
+    /// One text and nothing else, which is what most tools answer.
     Text(String),
     Result {
         result: ToolResult,
-        /// How large its structured content is.
+        /// The size of the structured content.
         bytes: usize,
-        /// Held until a large result is written.
+        /// If the result is large, held until it is written.
         turn: Option<OwnedSemaphorePermit>,
     },
-    /// The client is to answer first. Modern only; the JSON of the result.
+    /// The client has to answer questions first. The JSON of this result; modern revisions only.
     InputRequired(String),
-    /// It goes on in the background; the JSON that says so.
+    /// The call goes on as a task. The JSON of the result that says so.
     Task(String),
 }
 
@@ -44,7 +44,7 @@ impl Answered {
         matches!(self, Self::Result { result, .. } if result.is_error)
     }
 
-    /// The JSON of the result of the method.
+    /// The result of `tools/call`, as JSON.
     pub fn into_json(self, ctx: &Context) -> String {
         match self {
             Self::Text(text) => heavy(text.len(), || ctx.encoder.text_result(&text)),
@@ -53,7 +53,7 @@ impl Answered {
         }
     }
 
-    /// The result itself, if there is one.
+    /// The tool's result, if there is one yet.
     pub fn into_result(self) -> Option<ToolResult> {
         match self {
             Self::Text(text) => Some(ToolResult { content: vec![Content::Text(text)], ..ToolResult::default() }),

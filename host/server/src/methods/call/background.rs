@@ -1,5 +1,5 @@
-//! How a call becomes a task: it goes on by itself, with the same work as any other call. What differs is whom it asks and
-//! where its result goes. It ends at the latest when its time to live does.
+//! Runs a call as a task, which does the same work as any other call but goes on by itself. It asks its questions through the
+//! task, and its result is kept there. It is cancelled when its time to live is over.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -26,25 +26,25 @@ use crate::{
     tasks::{Record, Running},
 };
 
-/// How often clients are told to ask.
+/// How often clients are told to poll a task.
 const POLL: Duration = Duration::from_secs(1);
-/// How long a tool that asks before its task may take to do so, before the task begins without.
+/// How long a tool that asks before its task begins may take to ask. After that, the task begins anyway.
 const ASK_FIRST: Duration = Duration::from_secs(1);
 
-/// What a task takes besides.
+/// The memory that a task takes besides its result.
 const TASK_BYTES: usize = 4 * 1024;
 
-/// On which terms a call becomes a task.
+/// How a call becomes a task.
 pub struct Terms {
-    /// What the client wants.
+    /// The time to live that the client wants.
     pub ttl_ms: Option<u64>,
-    /// The tool asks before its task begins.
+    /// Whether the tool asks its questions before the task begins.
     pub ask_first: bool,
 }
 
 type Work = Pin<Box<dyn Future<Output = Result<Answered, RpcError>> + Send>>;
 
-/// Begins a call as a task and answers with it; or with the questions that come before it.
+/// Begins a call as a task and answers with the task, or with questions that the client has to answer first.
 pub async fn begin(
     ctx: &Context,
     served: &Served,
@@ -57,7 +57,7 @@ pub async fn begin(
     let mut work = work(ctx.for_task(&running));
     let mut done = None;
     if terms.ask_first {
-        // Ordinary questions first, as long as nothing has been promised.
+        // As long as the client has not been told of a task, the tool can ask as in an ordinary call.
         match tokio::time::timeout(ASK_FIRST, &mut work).await {
             Ok(Ok(questions @ Answered::InputRequired(_))) => return Ok(questions),
             Ok(Err(error)) => return Err(error),
@@ -81,11 +81,16 @@ pub async fn begin(
     let ttl = Duration::from_millis(task.ttl_ms);
     let status = if running.is_asking() { TaskStatus::InputRequired } else { TaskStatus::Working };
     let task = Task { status, ..task };
+    // Held until the charge is made: an account that nobody holds and nothing is charged to is forgotten.
+    let holder;
     let account = match &ctx.session {
         Some(session) => session.account.clone(),
-        None => ctx.server.ledger.client(&ctx.owner().key()).account.clone(),
+        None => {
+            holder = ctx.server.ledger.client(&ctx.owner().key());
+            holder.account.clone()
+        }
     };
-    // What the call itself takes is paid for as long as it runs, by its request.
+    // Charges for the task's record. What the call itself takes is covered by the charge of its request while it runs.
     let paid = account.charge(TASK_BYTES).map_err(|full| no_room(&full))?;
     let record = |number| Record { number, task, owner: ctx.owner(), questions: Vec::new(), outcome: None };
     tasks.insert(&running, record, paid).await?;
@@ -98,7 +103,7 @@ pub async fn begin(
         let tasks = Arc::clone(&ctx.server.tasks);
         let ended = ctx.session.as_ref().map_or_else(Default::default, |session| session.ended.clone());
         let work = async {
-            // Never closed.
+            // The semaphore is never closed, so this cannot fail.
             let _turn = turns.acquire_owned().await;
             let _slot = tasks.slot().await;
             AssertUnwindSafe(work).catch_unwind().await
@@ -120,7 +125,7 @@ pub async fn begin(
     Ok(Answered::Task(created))
 }
 
-/// A failed call is a failed task in 2025-11-25, and a completed one in the extension.
+/// Stores the result. A tool's failure makes a failed task in 2025-11-25, but a completed one in the extension.
 async fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>, account: &Account) {
     let tasks = &ctx.server.tasks;
     let answered = match answered {
@@ -130,7 +135,7 @@ async fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>, a
         Ok(answered) => {
             let is_error = answered.is_error();
             let json = answered.into_json(ctx);
-            // A result is kept for as long as the task, so it is paid for.
+            // The result is kept for as long as the task, so it is charged for.
             account.charge(json.len()).map(|charge| (json, is_error, charge)).map_err(|full| no_room(&full))
         }
         Err(error) => Err(error),

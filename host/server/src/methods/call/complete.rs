@@ -23,7 +23,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         }
         Reference::Resource { uri } => {
             check_uri(uri)?;
-            // Clients may name the template or a URI it covers.
+            // Clients may name the template itself or a URI that it matches.
             let served = catalog.template(uri).or_else(|| catalog.resource(uri).map(|(served, _)| served));
             let served = served.ok_or_else(|| RpcError::invalid_params("unknown resource template"))?;
             (served, Target::Template(uri.clone()))
@@ -43,7 +43,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         value: params.argument.value,
         others: arguments.unwrap_or_default().into_iter().collect(),
     };
-    // Somebody is typing: nobody is asked for anything, and no folder is open.
+    // Somebody is typing and wants a quick answer, so nobody is asked for approval or roots, and the call gets no roots.
     match run_once(ctx, &request, operation, &CallRoots::default()).await {
         Ok(ran) => Ok(ctx.encoder.completion(bridge::completion(ran.outcome))),
         Err(failed) => other_failed(failed),

@@ -1,4 +1,4 @@
-//! A call of a tool without any client: as a modern client would make it that can do nothing but call.
+//! Calls a tool without a client, as a modern client without any capabilities would call it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     client::{context::Context, outbox::Outbox, server::Server},
 };
 
-/// The error is a sentence.
+/// Calls a tool. The error is a sentence.
 pub async fn call(
     server: &Arc<Server>,
     principal: Principal,
@@ -21,7 +21,7 @@ pub async fn call(
     let client = server.ledger.client(&principal.to_string());
     let text = serde_json::value::to_raw_value(arguments).map_err(|error| error.to_string())?;
     let charge = client.account.charge(text.get().len()).map_err(|full| full.to_string())?;
-    // Nobody reads what is said during the call; what there is no room for is dropped.
+    // Nobody reads the notifications of this call, so the queue is tiny and most are dropped.
     let (outbox, _messages) = Outbox::new(1, client.account.clone());
     let ctx = Context::direct(server, principal, outbox, Arc::new(charge));
     let wanted = Wanted { name: tool.to_owned(), arguments: Some(&text), retry: Default::default(), task: None };

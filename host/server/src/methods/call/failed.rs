@@ -1,4 +1,4 @@
-//! Why a call has no result, and who is told what of it.
+//! Why a call has no result, and what the client and the operator are told.
 
 use wharf_protocol::RpcError;
 
@@ -7,16 +7,16 @@ use crate::{
     plugins::catalog::Served,
 };
 
-/// The key under which wharf itself asks modern clients for their roots.
+/// The key of the question with which wharf itself asks modern clients for their roots.
 pub const ROOTS_KEY: &str = "wharf.roots";
 
 /// Why a call has no result.
 pub enum Failed {
-    /// A JSON-RPC error, whatever the method.
+    /// The answer is this JSON-RPC error.
     Rpc(RpcError),
-    /// The operation failed: a tool result with `isError`, or an internal error of other methods.
+    /// The plugin's operation failed. The answer is a tool result with `isError`, or an internal error for other methods.
     Explained(String),
-    /// Not a failure: the client is to answer first. Modern only; the JSON of the result.
+    /// Not a failure: the client has to answer questions first. The JSON of this result; modern revisions only.
     InputRequired(String),
 }
 
@@ -26,7 +26,7 @@ impl From<RpcError> for Failed {
     }
 }
 
-/// A failure of anything but a tool.
+/// The answer to a failed request that is not `tools/call`.
 pub fn other_failed(failed: Failed) -> Result<String, RpcError> {
     match failed {
         Failed::Rpc(error) => Err(error),
@@ -35,7 +35,7 @@ pub fn other_failed(failed: Failed) -> Result<String, RpcError> {
     }
 }
 
-/// A plugin that breaks the contract: the client hears which, the operator how.
+/// Reports that a plugin broke its contract, to the log and to the client.
 pub fn defect(served: &Served, problem: &str) -> Failed {
     tracing::warn!(plugin = served.config.id, "a defect of the plugin: {}", escaped(problem));
     Failed::Explained(format!("The plugin `{}` failed: {}.", served.config.id, clean(problem)))

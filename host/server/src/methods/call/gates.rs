@@ -1,5 +1,5 @@
-//! What stands between a request that is right and a plugin that runs, in this order: whoever has to say yes, then the folders
-//! that the client opens. A gate may refuse, or ask the client.
+//! The steps between a correct request and the run of its plugin: first the approver is asked, then the client's roots are
+//! found. Each step may end the request, and the second may ask the client.
 
 use wharf_protocol::{Object, RpcError, model as mcp};
 
@@ -18,12 +18,12 @@ use crate::{
     observe::record::Ended,
 };
 
-/// What a request brings along from the gates.
+/// What the gates found out for a request.
 pub struct Passed {
     pub roots: CallRoots,
 }
 
-/// Takes a request through all gates. `offered`: what the client answers, by key.
+/// Takes a request through all gates. `offered`: the client's answers, by key.
 pub async fn pass(
     ctx: &Context,
     request: &Request<'_>,
@@ -35,7 +35,7 @@ pub async fn pass(
     Ok(Passed { roots })
 }
 
-/// Asked once for each request, however often its client has to answer something in between.
+/// Asks the approver, once for each request, even if it takes several rounds.
 async fn approval(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -> Result<(), Failed> {
     let Some(approver) = ctx.server.approver.as_ref().filter(|_| !carried.approved) else { return Ok(()) };
     let ask = Ask {
@@ -45,7 +45,7 @@ async fn approval(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -
         name: request.name.to_owned(),
         arguments: request.arguments.clone(),
     };
-    // Who does not answer says no.
+    // No answer in time counts as no.
     if tokio::time::timeout(PERSON, approver.approve(ask)).await.unwrap_or(false) {
         carried.approved = true;
         return Ok(());
@@ -54,7 +54,7 @@ async fn approval(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -
     Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
 }
 
-/// The roots of this call, asked for if need be.
+/// The roots of this call. A client whose roots are not known is asked for them.
 async fn roots(
     ctx: &Context,
     request: &Request<'_>,

@@ -1,10 +1,10 @@
 //! Calls into plugins: from the parameters of `tools/call`, `resources/read`, `prompts/get` and `completion/complete` to their
 //! results.
 //!
-//! The same steps for all of them and for both eras: find the plugin and check (`tool`, `resource`, `prompt`, `complete`), pass
-//! the gates (`gates`), run and keep a record of it (`run`). If the plugin asks, put
-//! its questions to the client and run it again from the start with all answers so far. Nothing is held while a person thinks: a
-//! modern client gets the questions as its answer, and a legacy one as requests, with no sandbox alive meanwhile.
+//! The steps are the same for all of them and for all revisions: find the plugin and check the request (`tool`, `resource`,
+//! `prompt`, `complete`), pass the gates (`gates`), run the plugin and keep a record of it (`run`). If the plugin asks, the
+//! client gets its questions (`rounds`), and the plugin runs again from the start with all answers so far. A modern client gets
+//! the questions as its answer, a legacy one as requests. No sandbox is kept while a person thinks.
 
 mod answered;
 mod background;

@@ -1,4 +1,4 @@
-//! One request to a plugin: what it is bound to, and what is on record of it.
+//! One request to a plugin: what its sealed state is bound to, and how its runs are recorded.
 
 use serde_json::Value;
 use wharf_protocol::{Method, RpcError, model::Question, params::Retry, revision::Era};
@@ -12,12 +12,12 @@ use crate::{
     plugins::catalog::Served,
 };
 
-/// One request to one plugin, whichever of the three it is.
+/// One request to one plugin, whatever its method.
 pub struct Request<'a> {
     pub method: Method,
     pub name: &'a str,
     pub arguments: &'a Value,
-    /// How large its arguments are, as they were written.
+    /// The size of its arguments as the client wrote them.
     pub bytes: usize,
     pub served: &'a Served,
 }
@@ -33,7 +33,7 @@ impl Request<'_> {
         }
     }
 
-    /// Begins the record of a run with this scope, or of none.
+    /// Begins the record of a run with this scope. None: the request is refused before it runs.
     pub fn record(&self, ctx: &Context, scope: Option<&Scope>) -> Recording {
         ctx.server.observers.begin(|| Begun {
             principal: Some(ctx.principal.clone()),
@@ -45,7 +45,7 @@ impl Request<'_> {
         })
     }
 
-    /// What earlier rounds of a modern request left.
+    /// Opens what a modern request carries from its earlier rounds.
     pub fn open(&self, ctx: &Context, retry: &Retry) -> Result<Carried, RpcError> {
         match (&retry.request_state, ctx.encoder.revision.era()) {
             (Some(token), Era::Modern) => ctx.server.seal.open(token, &self.binding(ctx)),
@@ -53,9 +53,9 @@ impl Request<'_> {
         }
     }
 
-    /// Lets a modern client call again with the answers to what is open.
+    /// The answer that asks a modern client to call again with answers to the open questions.
     pub fn input_required(&self, ctx: &Context, open: &[(String, Question)], carried: Carried) -> Failed {
-        // State only when there is something to carry: a single question needs none.
+        // Without anything to carry, no state is sent.
         let nothing =
             carried.answers.is_empty() && carried.state.is_none() && carried.roots.is_none() && !carried.approved;
         let sealed = if nothing { Ok(None) } else { ctx.server.seal.seal(carried, &self.binding(ctx)).map(Some) };

@@ -1,4 +1,4 @@
-//! The rounds of one request to a plugin that may ask: through the gates, then run, ask, and run again with the answers.
+//! The rounds of one request to a plugin that may ask questions: pass the gates, run, ask, and run again with the answers.
 
 use wharf_protocol::{Object, RpcError, model as mcp, params::Retry, revision::Era};
 use wharf_sandbox::{
@@ -24,16 +24,16 @@ const MAX_ROUNDS: u32 = 8;
 const MAX_QUESTIONS: usize = 16;
 const MAX_STATE_BYTES: usize = 64 * 1024;
 
-/// What a request goes on with once it has passed the gates. Owned, so that a task can take it along.
+/// What a request needs to run once it has passed the gates. It borrows nothing, so that a task can own it.
 pub struct Prepared {
-    /// Answers that came with the request, by key.
+    /// The answers that came with the request, by key.
     offered: Object,
     carried: Carried,
     passed: Passed,
 }
 
 impl Request<'_> {
-    /// Takes it through the gates.
+    /// Takes the request through the gates.
     pub async fn prepare(&self, ctx: &Context, retry: Retry, mut carried: Carried) -> Result<Prepared, Failed> {
         let offered = match ctx.encoder.revision.era() {
             Era::Modern => retry.input_responses.unwrap_or_default(),
@@ -43,7 +43,7 @@ impl Request<'_> {
         Ok(Prepared { offered, carried, passed })
     }
 
-    /// Both: what a request does that never becomes a task.
+    /// Prepares and runs at once, for requests that never become tasks.
     pub async fn prepare_and_run<O: Operation<Outcome = Outcome<T>>, T>(
         &self,
         ctx: &Context,
@@ -73,8 +73,8 @@ impl Request<'_> {
                 Outcome::Done(outcome) => return Ok(Ran { outcome, hints: ran.hints }),
             };
             let questions = self.questions(ctx, &round)?;
-            // With the answers at hand, this only asked again what was asked when they were given: it tells what they answer,
-            // and is not another round.
+            // If the client has answered all these questions already, the plugin only repeated those of the round before, which
+            // shows what the answers belong to. That is not another round.
             let again = !carried.replayed && questions.iter().all(|(key, _)| offered.contains_key(key));
             carried.replayed = true;
             if !again {
@@ -88,7 +88,8 @@ impl Request<'_> {
         }
     }
 
-    /// The plugin's questions, checked: granted by the operator, within limits, possible for this client.
+    /// Checks the plugin's questions: the operator must have granted them, they must be within limits, and the client must be
+    /// able to answer them.
     fn questions(&self, ctx: &Context, round: &Round) -> Result<Vec<(String, mcp::Question)>, Failed> {
         if round.questions.is_empty() || round.questions.len() > MAX_QUESTIONS {
             return Err(defect(self.served, &format!("a round has 1 to {MAX_QUESTIONS} questions")));
@@ -133,8 +134,8 @@ impl Request<'_> {
         Ok(questions)
     }
 
-    /// Takes the answers that are there and gets the others: from whoever reads the task, from the session's client, or by
-    /// letting a modern client call again.
+    /// Takes the answers that are there and gets the others: through the task, from the session's client, or by asking a modern
+    /// client to call again.
     async fn answer(
         &self,
         ctx: &Context,
@@ -146,7 +147,7 @@ impl Request<'_> {
         let mut open = Vec::new();
         for (key, question) in questions {
             match offered.get(key) {
-                // An answer counts once: a plugin that asks again under the same key wants another.
+                // An answer is used once: a plugin that asks again under the same key wants a new answer.
                 Some(reply) if carried.answers.iter().all(|(known, _)| known != key) => {
                     let answer = bridge::read_answer(question, reply)
                         .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{key}`: {problem}")))?;
@@ -161,19 +162,23 @@ impl Request<'_> {
         let replies = match (task, &ctx.session) {
             (Some(task), _) => task.ask(&open).await.map_err(Failed::Explained)?,
             (None, Some(session)) => {
-                // The task may begin before the answer comes.
+                // The task may begin before the answer comes, so its status must show that a question is open.
                 if let Some(task) = &ctx.task {
                     task.set_asking(true).await;
                 }
-                let mut replies = Vec::with_capacity(open.len());
-                for (_, question) in &open {
-                    let (method, params) = ctx.encoder.question(question);
-                    replies.push(session.ask(&ctx.outbox, method, params, PERSON).await.map_err(Failed::Explained)?);
-                }
+                let asked = async {
+                    let mut replies = Vec::with_capacity(open.len());
+                    for (_, question) in &open {
+                        let (method, params) = ctx.encoder.question(question);
+                        replies.push(session.ask(&ctx.outbox, method, params, PERSON).await?);
+                    }
+                    Ok(replies)
+                };
+                let asked = asked.await;
                 if let Some(task) = &ctx.task {
                     task.set_asking(false).await;
                 }
-                replies
+                asked.map_err(Failed::Explained)?
             }
             (None, None) => return Err(self.input_required(ctx, &open, std::mem::take(carried))),
         };

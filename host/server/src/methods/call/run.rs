@@ -1,4 +1,5 @@
-//! One run of a plugin: stopped when its access is taken away, and reported to operator and client.
+//! One run of a plugin. It is stopped when its access is taken away, and its outcome is reported to the operator and the
+//! client.
 
 use tracing::Instrument;
 use wharf_sandbox::{Call, CallError, Denial, Operation};
@@ -13,14 +14,14 @@ use crate::{
     plugins::catalog::Served,
 };
 
-/// What a run came to.
+/// The outcome of a run.
 pub struct Ran<T> {
     pub outcome: T,
-    /// What the client may be told of what was refused; empty if nothing was.
+    /// What the client may be told about what was refused; empty if nothing was.
     pub hints: String,
 }
 
-/// Runs a plugin once. Stops it when its access is taken away: a revoked grant, or a root the client has closed.
+/// Runs a plugin once. Stops it when the operator revokes a grant or the client closes one of its roots.
 pub async fn run_once<O: Operation>(
     ctx: &Context,
     request: &Request<'_>,
@@ -30,7 +31,7 @@ pub async fn run_once<O: Operation>(
     let served = request.served;
     let id = &served.config.id;
     let scope = ctx.server.scopes.for_call(id, &served.config.grants, roots);
-    // What runs in the background may run longer.
+    // Tasks may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     let client = served.config.reuse.then(|| ctx.owner().key());
     let record = request.record(ctx, Some(&scope));
@@ -39,7 +40,7 @@ pub async fn run_once<O: Operation>(
     let call = served.plugin.call(call).instrument(span);
     let lost = async {
         match &ctx.session {
-            // The operator's own, which a client without roots has, are not the client's to close.
+            // Only if the roots are the client's: the operator's, which other clients get, cannot be closed by a client.
             Some(session)
                 if served.config.grants.roots.is_given()
                     && ctx.capabilities.roots
@@ -103,7 +104,7 @@ fn join(text: &str, hints: &str) -> String {
     if hints.is_empty() { text.to_owned() } else { format!("{text}\n{hints}") }
 }
 
-/// Tells the operator what was refused, and gives the sentence for the client.
+/// Tells the operator what was refused, and returns a sentence about it for the client.
 fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
     for denial in denials {
         ctx.server.hint(&served.config.id, grants::hint(denial, escaped));

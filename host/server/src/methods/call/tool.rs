@@ -1,4 +1,4 @@
-//! `tools/call`: what is checked before a tool runs and what comes of it, at once or as a task.
+//! `tools/call`: checks the call, runs it at once or as a task, and checks the result.
 
 use std::sync::Arc;
 
@@ -32,14 +32,14 @@ use crate::{
 /// How a call is run.
 enum Mode {
     AtOnce,
-    /// In the background, kept for so many milliseconds if the client says.
+    /// As a task, kept for so many milliseconds if the client says how long.
     Task(Option<u64>),
 }
 
-/// What is to be called.
+/// The call that is wanted.
 pub struct Wanted<'a> {
     pub name: String,
-    /// As they were written.
+    /// The arguments as the client wrote them.
     pub arguments: Option<&'a RawValue>,
     pub retry: Retry,
     pub task: Option<TaskTerms>,
@@ -80,8 +80,8 @@ pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcErro
                 return Ok(Answered::error(format!("The arguments do not fit the tool's schema: {problem}")));
             }
         };
-    // The plugin gets what was checked: as the client wrote it, unless nulls were taken out. The request is bound to what the
-    // client wrote.
+    // The plugin gets what was checked, which is what the client wrote unless nulls were taken out. Sealed state is bound to
+    // what the client wrote.
     let (text, arguments) = if without_nulls {
         (arguments.to_string(), bridge::arguments(written)?)
     } else {
@@ -113,7 +113,8 @@ fn able(ctx: &Context, tool: &OfferedTool) -> Result<(), Failed> {
     })
 }
 
-/// In 2025-11-25 the client decides whether a call is a task, in 2026-07-28 the server does; before, there are none.
+/// Decides whether a call is a task. In 2025-11-25 the client decides that, in 2026-07-28 the server. Earlier revisions have no
+/// tasks.
 fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result<Mode, Failed> {
     let misused = |message: &str| Err(Failed::Rpc(RpcError::new(METHOD_NOT_FOUND, message)));
     let (revision, support) = (ctx.encoder.revision, tool.published.task);
@@ -142,7 +143,7 @@ fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result
     }
 }
 
-/// A call that has passed all checks. Owns what it needs, so that it can go on by itself.
+/// A call that has passed all checks. It owns what it needs, so that it can go on as a task.
 struct Call {
     served: Arc<Served>,
     tool: Arc<OfferedTool>,
@@ -165,7 +166,7 @@ impl Call {
     }
 }
 
-/// A failure tells what was refused as well.
+/// Adds the hints about what was refused to a result that is an error.
 fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
     match outcome {
         ToolAnswer::Result(mut result) if result.is_error && !hints.is_empty() => {
@@ -176,7 +177,7 @@ fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
     }
 }
 
-/// What the client is told of an outcome, once it is found to keep what the tool promises.
+/// Converts and checks the outcome of a call.
 async fn checked(served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, RpcError> {
     let outcome = match (outcome, &tool.output) {
         (ToolAnswer::Text(text), None) => return Ok(Answered::Text(text)),
@@ -188,7 +189,7 @@ async fn checked(served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Re
         ToolAnswer::Result(result) => result.structured.as_ref().map_or(0, String::len),
         ToolAnswer::Text(_) => 0,
     };
-    // One large result of a plugin at a time, from here until it is written.
+    // Each plugin may have one large result at a time, from here until it is written.
     let turn = if structured_bytes > LARGE {
         match tokio::time::timeout(limit, Arc::clone(&served.results).acquire_owned()).await {
             Ok(turn) => turn.ok(),
@@ -212,7 +213,7 @@ async fn checked(served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Re
     }
 }
 
-/// A tool with an output schema must answer by it.
+/// Checks that the result of a tool with an output schema fits it.
 async fn conforming(
     served: &Served,
     tool: &OfferedTool,
