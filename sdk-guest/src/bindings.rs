@@ -1,7 +1,7 @@
-//! What `wit-bindgen` makes of the contract: one module per world, all sharing the types of the first.
+//! The code that `wit-bindgen` generates from the contract: one module per world, all sharing the types of the first.
 //!
-//! One world would force every plugin to export everything; with one world per interface only what is implemented is
-//! exported.
+//! A single world would force every plugin to export everything; with one world per interface, a plugin exports only what it
+//! implements.
 
 #![allow(clippy::all, missing_docs, reason = "generated code")]
 

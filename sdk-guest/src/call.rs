@@ -1,4 +1,4 @@
-//! What a call knows of its caller, and how it asks.
+//! What a call knows of its caller, and how it asks the caller questions.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use crate::{
     Abilities, Answer, Context, Error, FormAnswer, Level, Question, Result, Root, Round, form::TypedForm, host,
 };
 
-/// One call: its context, its answers so far, and what it can tell and ask.
+/// One call: its context, the answers that it got so far, and the functions by which it asks and reports.
 pub struct Call {
     context: Context,
     state: RefCell<Option<Vec<u8>>>,
@@ -28,9 +28,9 @@ impl Call {
         self.context.abilities.contains(ability)
     }
 
-    /// Puts a form to the person and returns what they did. The first time round this returns an error that ends the
-    /// call; wharf asks, calls again from the start, and then it returns the answer. So put nothing before it that must
-    /// not happen twice.
+    /// Puts a form to the person and returns what they did. The first time, this returns an error that ends the call. Then
+    /// wharf asks the person and calls the function again from its start, and this returns the answer. So put nothing before it
+    /// that must not happen twice.
     ///
     /// ```no_run
     /// # use wharf_sdk::{FormAnswer, prelude::*};
@@ -56,7 +56,7 @@ impl Call {
         }
     }
 
-    /// Sends the person to a page over https. True if they went.
+    /// Asks the person to open a page over https. True if they agreed.
     pub fn ask_page(&self, key: &str, page: crate::Page) -> Result<bool> {
         match self.answer(key, Question::Page(page))? {
             Answer::Accepted(_) => Ok(true),
@@ -74,7 +74,8 @@ impl Call {
         }
     }
 
-    /// What the client has opened, as it spells it. Directories it may *use* are in [`host::directories`].
+    /// The roots that the client has opened, as the client spells them. The directories that the plugin may *use* are in
+    /// [`host::directories`].
     pub fn roots(&self) -> Result<Vec<Root>> {
         match self.answer("roots", Question::Roots)? {
             Answer::Roots(roots) => Ok(roots),
@@ -82,7 +83,7 @@ impl Call {
         }
     }
 
-    /// Several questions in one round; the answers come in their order.
+    /// Asks several questions in one round. The answers come in the order of the questions.
     pub fn ask_all(&self, questions: Vec<(String, Question)>) -> Result<Vec<Answer>> {
         let answers: Option<Vec<Answer>> = questions.iter().map(|(key, _)| self.given(key)).collect();
         match answers {
@@ -94,13 +95,13 @@ impl Call {
         }
     }
 
-    /// Keeps something for the next time this call is made after an answer. At most 64 KiB; nobody else can read it.
+    /// Keeps a value for the next round, when this call is made again with answers. At most 64 KiB; nobody else can read it.
     pub fn keep<T: Serialize>(&self, state: &T) -> Result<()> {
         *self.state.borrow_mut() = Some(serde_json::to_vec(state)?);
         Ok(())
     }
 
-    /// What an earlier round kept.
+    /// The value that an earlier round kept with [`keep`](Self::keep).
     pub fn kept<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         match &self.context.state {
             Some(state) => Ok(Some(serde_json::from_slice(state)?)),

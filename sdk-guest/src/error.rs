@@ -6,14 +6,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a function of a plugin returned early.
 ///
-/// Any `std::error::Error` becomes [`Error::Failed`] by `?`. Not an error type itself, so that this conversion can exist.
+/// Any `std::error::Error` becomes [`Error::Failed`] by `?`. It does not implement `std::error::Error` itself, because the
+/// conversion could not exist then.
 #[derive(Debug)]
 pub enum Error {
     /// The operation failed, in words that help the model: a tool call answers `isError: true` with them.
     Failed(String),
     /// A JSON-RPC error: for what is wrong with the request rather than with the world.
     Protocol { code: i32, message: String, data: Option<serde_json::Value> },
-    /// Something must be asked first. [`crate::Call::ask`] returns this; pass it on with `?`.
+    /// The client must be asked something first. [`crate::Call::ask`] returns this; pass it on with `?`.
     Ask(Round),
 }
 
@@ -33,7 +34,7 @@ impl Error {
         Self::Protocol { code: -32002, message: "Resource not found".into(), data: Some(data) }
     }
 
-    /// The failure this error is, or the round it asks for.
+    /// Splits the error into the round of questions that it asks for (`Ok`), or the failure that it is (`Err`).
     pub fn into_parts(self) -> std::result::Result<Round, Failure> {
         match self {
             Self::Ask(round) => Ok(round),

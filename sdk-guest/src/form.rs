@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Form, Page, schema::plain_schema};
 
-/// A form whose answer reads as `T`.
+/// A form whose answer is read as `T`.
 pub struct TypedForm<T> {
     pub(crate) form: Form,
     answer: PhantomData<fn() -> T>,
@@ -36,7 +36,7 @@ pub fn page(message: impl Into<String>, url: impl Into<String>) -> Page {
     Page { message: message.into(), url: url.into() }
 }
 
-/// Leaves a field only the formats that MCP's forms know.
+/// Removes the format of a field if MCP's forms do not know it.
 fn known_format(field: &mut Value) {
     let Some(field) = field.as_object_mut() else { return };
     let known = ["email", "uri", "date", "date-time"];

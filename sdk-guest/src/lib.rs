@@ -25,8 +25,8 @@
 //!
 //! Build with `cargo build --target wasm32-wasip2 --release` as a `cdylib`.
 //!
-//! Options on a function say the rest: [`tools`] lists them. This one may run as a task, in the background, only for clients that
-//! can show a form, and takes arguments by a schema written by hand:
+//! Everything else is said by options on a function: [`tools`] lists them. This tool may run as a task, in the background, only
+//! for clients that can show a form, and takes arguments by a schema written by hand:
 //!
 //! ```no_run
 //! use wharf_sdk::{FormAnswer, prelude::*, serde_json::Value};
@@ -104,7 +104,7 @@ pub mod prelude {
 #[doc(hidden)]
 pub mod macro_support;
 
-// So that an author's crate needs no dependency of its own for the derives.
+// For the derives, an author's crate can name these instead of dependencies of its own: `#[serde(crate = "wharf_sdk::serde")]`.
 pub use schemars;
 pub use serde;
 pub use serde_json;

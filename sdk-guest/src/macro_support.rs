@@ -1,4 +1,4 @@
-//! What the attribute macros call. Not for authors: it may change with any version.
+//! Functions that the code of the attribute macros calls. They are not for authors, because they may change with any version.
 
 use serde::de::DeserializeOwned;
 
@@ -8,7 +8,8 @@ use crate::{
 };
 pub use crate::{Hints, PromptArgument, schema::no_arguments_schema};
 
-/// A descriptor, without details if its function gave none: most tools have none, and every list carries them.
+/// The descriptor of a tool. Details are left out if its function gave none: most tools have none, and every list would carry
+/// them.
 pub fn tool(name: &str, description: &str, input_schema: String, details: ToolDetails) -> Tool {
     let plain = details.title.is_none()
         && details.output_schema.is_none()
@@ -65,7 +66,7 @@ pub fn resource_not_found(uri: &str) -> Failure {
     }
 }
 
-/// A prompt's argument by name; absent ones are empty.
+/// A prompt's argument, or a template's variable, by name; `None` if it is absent.
 pub fn prompt_argument(args: &[(String, String)], name: &str) -> Option<String> {
     args.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
 }
@@ -81,7 +82,7 @@ fn match_parts(template: &str, uri: &str, variables: &mut Vec<(String, String)>)
     let (Some(uri), Some((name, rest))) = (uri.strip_prefix(literal), rest.split_once('}')) else { return false };
     let (name, spans) = name.strip_prefix('+').map_or((name, false), |name| (name, true));
     let limit = if spans { uri.len() } else { uri.find('/').unwrap_or(uri.len()) };
-    // Longest first, so that the last variable takes what is left.
+    // The longest value is tried first, so that a variable takes as much as it can.
     for end in (1..=limit).rev().filter(|end| uri.is_char_boundary(*end)) {
         let kept = variables.len();
         variables.push((name.to_owned(), uri[..end].to_owned()));

@@ -1,4 +1,4 @@
-//! What functions of a plugin may return, and helpers that make content.
+//! The types that functions of a plugin may return, and helpers that make content.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -155,7 +155,7 @@ pub fn resource_text(uri: impl Into<String>, mime_type: &str, text: impl Into<St
     })
 }
 
-/// A structured result beside content of one's own.
+/// A structured result together with content that the plugin wrote itself.
 pub fn structured(content: Vec<Content>, value: &impl Serialize) -> Result<ToolResult> {
     Ok(ToolResult { content, structured: Some(serde_json::to_string(value)?), is_error: false, more: None })
 }

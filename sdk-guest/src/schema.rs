@@ -1,8 +1,8 @@
 //! JSON Schemas from Rust types, written so that every client can read them.
 //!
 //! Many clients make types of their own from a tool's schema, and know only the plainer part of JSON Schema: no references, one
-//! type for each value, no formats but the standard's. What is optional is left out of `required` and is not said to be null as
-//! well; wharf takes a null for what is left out.
+//! type for each value, no formats but those of the standard. An optional member is left out of `required`, and its type does
+//! not allow null as well; wharf takes a null for a member that is left out.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ const FORMATS: [&str; 19] = [
 pub fn arguments_schema<T: JsonSchema>() -> String {
     let mut root = plain_schema::<T>();
     root.entry("type").or_insert_with(|| "object".into());
-    // Who has none says so: clients look into it without asking.
+    // A type without members gets an empty `properties`, because clients read it without checking that it is there.
     root.entry("properties").or_insert_with(|| json!({}));
     Value::Object(root).to_string()
 }
@@ -49,7 +49,7 @@ pub fn output_schema<T: JsonSchema>() -> String {
     Value::Object(plain_schema::<T>()).to_string()
 }
 
-/// The schema of a type, with all in its place but what contains itself.
+/// The schema of a type. Inner types are written out where they are used, except those that contain themselves.
 pub(crate) fn plain_schema<T: JsonSchema>() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -58,13 +58,13 @@ pub(crate) fn plain_schema<T: JsonSchema>() -> Map<String, Value> {
         Value::Object(root) => root,
         _ => Map::new(),
     };
-    // The dialect is the protocol's own.
+    // MCP takes this dialect for granted, so it need not be named.
     root.remove("$schema");
     root.remove("title");
     root
 }
 
-/// Leaves of a schema and what is in it the part that every client reads.
+/// Reduces a schema, and all schemas within it, to the part of JSON Schema that every client reads.
 fn plain(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     one_type(object);
@@ -90,7 +90,7 @@ fn plain(schema: &mut Value) {
     }
 }
 
-/// A value of one type or null is a value of that type.
+/// Removes null from a list of types, and from the values that go with it. If one type is left, it stands by itself.
 fn one_type(object: &mut Map<String, Value>) {
     let Some(Value::Array(types)) = object.get_mut("type") else { return };
     types.retain(|kind| kind != "null");
@@ -103,7 +103,8 @@ fn one_type(object: &mut Map<String, Value>) {
     }
 }
 
-/// The same of a choice between something and null. What is said of the choice counts more than what is said of its part.
+/// Removes null from a choice. If one schema is left, its members are moved to where the choice was, except those that stand
+/// there already.
 fn not_null(object: &mut Map<String, Value>) {
     for key in ["anyOf", "oneOf"] {
         let Some(Value::Array(choices)) = object.get_mut(key) else { continue };

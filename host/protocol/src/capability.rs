@@ -18,7 +18,7 @@ pub struct ClientCapabilities {
     pub url: bool,
     /// It has its model write something on behalf of the server.
     pub sampling: bool,
-    /// Its model may be given tools meanwhile.
+    /// Its model may be given tools while it writes.
     pub sampling_tools: bool,
     /// It has the tasks extension of modern revisions: a call may be answered with a task.
     pub tasks: bool,
@@ -50,7 +50,8 @@ impl ClientCapabilities {
         let url = inside("elicitation", "url");
         Self {
             roots: has("roots"),
-            // An empty object means that the client has forms only. One that names only `url` has no forms.
+            // An empty `elicitation` object means that the client has forms only. If the object names only `url`, the client
+            // has no forms.
             form: has("elicitation") && (inside("elicitation", "form") || !url),
             url,
             sampling: has("sampling"),

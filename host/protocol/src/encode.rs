@@ -1,8 +1,8 @@
-//! Writes results for a revision. The types of `model` are the same for all revisions; this is the one place that knows which
-//! member exists since when.
+//! Writes results for a revision. The types of `model` are the same for all revisions; the [`Encoder`] knows which member
+//! exists since when. Its methods for questions and tasks are in `question` and `task`.
 //!
-//! Everything here returns the JSON of a complete `result`, so that what does not change from call to call, such as
-//! lists, can be encoded once and kept.
+//! What answers a request is returned as the JSON text of a complete `result`, so that answers that do not change from call to
+//! call, such as lists, can be encoded once and kept.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub struct Encoder {
     pub tasks: bool,
     /// How long clients may keep lists and the answer to `server/discover`.
     lists: CacheHint,
-    /// What ends a result that has no `_meta` of its own: the members that every modern result has, and the closing brace.
+    /// The end of every result that has no `_meta` of its own: the members that every modern result has, and the closing brace.
     ending: Box<str>,
 }
 
@@ -62,7 +62,7 @@ impl Encoder {
         self.revision >= revision
     }
 
-    /// Who answers, in few words: every modern result has it.
+    /// The short description of the server, which every modern result carries.
     fn server_info(&self) -> Object {
         let mut info = Object::new();
         info.insert("name".into(), self.server.name.clone().into());
@@ -73,7 +73,7 @@ impl Encoder {
         info
     }
 
-    /// All that is said of who answers.
+    /// The full description of the server, for `initialize` and `server/discover`.
     fn whole_server_info(&self) -> Value {
         let mut info = self.server_info();
         if self.since(Revision::V2025_11_25) {
@@ -86,7 +86,7 @@ impl Encoder {
         Value::Object(info)
     }
 
-    /// Adds what every modern result carries: its type and who answers.
+    /// Adds what every modern result carries: its type and the short description of the server.
     pub(crate) fn finish(&self, mut result: Object, result_type: &str) -> String {
         if self.modern() {
             let mut meta = match result.remove("_meta") {
@@ -253,8 +253,8 @@ impl Encoder {
         self.complete(object)
     }
 
-    /// The answer to a `tools/call` that is one text. It is the most frequent of all answers, so it is written straight into
-    /// its buffer instead of being built as a [`Value`] first.
+    /// The answer to a `tools/call` whose result is one text. It is the most frequent of all answers, so it is written straight
+    /// into its buffer instead of being built as a [`Value`] first.
     pub fn text_result(&self, text: &str) -> String {
         let start = r#"{"content":[{"type":"text","text":"#;
         let mut json = Vec::with_capacity(start.len() + text.len() + text.len() / 8 + self.ending.len() + 8);
@@ -308,8 +308,8 @@ impl Encoder {
         self.complete(object)
     }
 
-    /// The modern answer by which a server asks for something before it goes on. `questions` have the keys under which the client
-    /// answers them, and `request_state` comes back with the answers.
+    /// The modern answer by which a server asks questions before it goes on. Each question stands with the key under which the
+    /// client answers it, and the client sends `request_state` back with its answers.
     pub fn input_required(&self, questions: &[(String, Question)], request_state: Option<&str>) -> String {
         let mut object = Object::new();
         object.insert("inputRequests".into(), self.input_requests(questions));
@@ -317,7 +317,7 @@ impl Encoder {
         self.finish(object, "input_required")
     }
 
-    /// Questions by key, as modern results hold them.
+    /// The questions as modern results hold them: an object with one member for each key.
     pub(crate) fn input_requests(&self, questions: &[(String, Question)]) -> Value {
         let mut requests = Object::new();
         for (key, question) in questions {

@@ -1,4 +1,4 @@
-//! JSON-RPC errors, and the codes MCP gives a meaning to.
+//! JSON-RPC errors, and the error codes that JSON-RPC and MCP define.
 //!
 //! An [`RpcError`] is the same for all revisions until it is written: only then [`RpcError::code_for`] says which code a revision
 //! uses for it.
@@ -12,7 +12,7 @@ use crate::{
 
 /// The frame is not JSON.
 pub const PARSE_ERROR: i32 = -32700;
-/// The frame is JSON, but no message of JSON-RPC.
+/// The frame is JSON, but not a message of JSON-RPC.
 pub(crate) const INVALID_REQUEST: i32 = -32600;
 /// There is no such method, or the revision does not have it.
 pub const METHOD_NOT_FOUND: i32 = -32601;
@@ -59,12 +59,12 @@ impl RpcError {
         Self::new(PARSE_ERROR, message)
     }
 
-    /// What was sent is no message of JSON-RPC.
+    /// What was sent is not a message of JSON-RPC.
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(INVALID_REQUEST, message)
     }
 
-    /// There is no such method. Of a long name only the beginning is repeated.
+    /// There is no such method. The message repeats only the beginning of a long name.
     pub fn method_not_found(method: &str) -> Self {
         Self::new(METHOD_NOT_FOUND, format!("Method not found: {}", clip(method)))
     }
@@ -84,7 +84,7 @@ impl RpcError {
         Self::new(RESOURCE_NOT_FOUND, format!("Resource not found: {}", clip(uri))).with_data(json!({ "uri": uri }))
     }
 
-    /// A header is missing, malformed or differs from the body that it is to mirror.
+    /// A header is missing, malformed, or differs from the part of the body that it must mirror.
     pub fn header_mismatch(message: impl Into<String>) -> Self {
         Self::new(HEADER_MISMATCH, message)
     }
@@ -95,7 +95,7 @@ impl RpcError {
         Self::new(MISSING_CLIENT_CAPABILITY, message).with_data(json!({ "requiredCapabilities": required }))
     }
 
-    /// The request needs the tasks extension, which it did not declare.
+    /// The request needs the tasks extension, which its client did not declare.
     pub fn missing_tasks(message: impl Into<String>) -> Self {
         Self::missing_capability(message, json!({ "extensions": { TASKS_EXTENSION: {} } }))
     }
@@ -128,7 +128,7 @@ impl RpcError {
     }
 }
 
-/// At most 80 characters of a text that came from outside, to be repeated in a message.
+/// The first 80 characters of a text that came from outside, short enough to be repeated in a message.
 pub fn clip(text: &str) -> String {
     clip_to(text, 80)
 }

@@ -10,10 +10,10 @@ const ANNOTATION: &str = "x-mcp-header";
 /// The largest integer that every reader of JSON takes for the same number: 2^53 - 1.
 const SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// The text an `Mcp-Name` or `Mcp-Param-*` header stands for; `None` if it is malformed.
+/// The text that the value of an `Mcp-Name` or `Mcp-Param-*` header stands for; `None` if the value is malformed.
 ///
-/// Blanks around it do not count. A value that begins with `=?base64?` and ends with `?=` holds the base64 of UTF-8 text between
-/// them; one that has only the beginning or only the end is taken literally.
+/// Blanks around the value do not count. A value that begins with `=?base64?` and ends with `?=` holds the base64 of UTF-8 text
+/// between them; one that has only the beginning or only the end is taken literally.
 pub fn decode_value(raw: &[u8]) -> Option<String> {
     let visible = raw.iter().all(|byte| matches!(byte, 0x20..=0x7e | b'\t'));
     let text = std::str::from_utf8(raw).ok().filter(|_| visible)?.trim_matches([' ', '\t']);
@@ -32,16 +32,16 @@ pub struct Mirrored {
     pub header: String,
 }
 
-/// Finds the arguments of an input schema that are mirrored in headers. Clients silently drop a tool whose annotations are wrong, so
-/// the error says, for the plugin's author, which one is wrong and why.
+/// Finds the arguments of an input schema that are mirrored in headers. Clients silently drop a tool whose annotations are
+/// wrong, so the error tells the plugin's author which one is wrong and why.
 pub fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, String> {
     let mut found = Vec::new();
     walk(schema, Some(&mut Vec::new()), &mut found)?;
     Ok(found)
 }
 
-/// Walks through a schema and everything within it. `path` leads to where it stands, and is `None` below anything but
-/// `properties`, where no annotation may stand.
+/// Walks through a schema and everything within it. `path` names the properties that lead to the schema. It is `None` if
+/// anything but `properties` leads there: then the schema must have no annotation.
 fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<Mirrored>) -> Result<(), String> {
     let Value::Object(members) = schema else { return Ok(()) };
     if let Some(name) = members.get(ANNOTATION) {
@@ -119,7 +119,7 @@ impl Mirrored {
         let header = match (value.unwrap_or(&Value::Null), given) {
             (Value::Null, []) => return Ok(()),
             (Value::Null, _) => return wrong("stands without the argument"),
-            // Such an argument does not fit its schema, and the client is told that instead.
+            // An argument of this kind does not fit its schema, which is checked elsewhere and is what the client is told then.
             (Value::Array(_) | Value::Object(_), _) => return Ok(()),
             (_, []) => return wrong("is missing for the argument"),
             (_, [one]) => decode_value(one),

@@ -1,5 +1,5 @@
-//! Messages that are too long to be read: whose they are can still be told, so that somebody who waits hears that they are
-//! refused. They are looked through as they pass, and nothing of them is kept.
+//! Finds the id of a request that is too long to be read, so that the client that waits for an answer can be told that the
+//! request is refused. The message is looked through as it arrives, and only its id is kept.
 
 use crate::Id;
 
@@ -12,9 +12,9 @@ pub struct IdSearch {
     depth: u32,
     in_string: bool,
     escaped: bool,
-    /// What stands at the top level since the last punctuation.
+    /// What has passed at the top level since the last comma, colon or bracket.
     text: Vec<u8>,
-    /// It was longer.
+    /// Whether `text` was longer than [`MAX_TEXT`], so that its end is missing.
     cut: bool,
     after: Key,
     id: Option<Id>,
@@ -92,7 +92,7 @@ impl IdSearch {
         self.cut = false;
     }
 
-    /// A member is over.
+    /// Takes note of a member that ends here.
     fn end(&mut self) {
         if self.depth == 1 {
             match self.after {

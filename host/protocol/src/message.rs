@@ -1,4 +1,4 @@
-//! One frame of JSON-RPC 2.0: bytes in, message out, and back.
+//! Reads the messages in one frame of JSON-RPC 2.0, and writes messages as text.
 //!
 //! Parameters and results stay raw JSON until the method is known. A frame that cannot be read becomes [`Malformed`],
 //! which carries the error to answer and the id, if one could be read.
@@ -217,7 +217,7 @@ impl Message {
                     Some(id) => {
                         Err(Malformed { id: Some(id), error: RpcError::invalid_params("`params` must be an object") })
                     }
-                    // Notifications are never answered, malformed or not; without parameters this one does nothing.
+                    // Notifications are never answered, malformed or not. So this one is passed on without its parameters.
                     None => Ok(Self::Notification(Notification {
                         method: envelope.method.unwrap_or_default(),
                         params: None,
@@ -256,8 +256,8 @@ impl Malformed {
     }
 }
 
-/// The members of a message. Its reader is derived, because derived readers refuse a member that is given twice; two parsers
-/// might not agree on which of the two counts.
+/// The members of a message. `Deserialize` is derived, because a derived reader refuses a member that is given twice: two
+/// parsers might not agree on which of the two counts.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     jsonrpc: Option<String>,
@@ -283,7 +283,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// What stands before the result in the text of a response. After the result stands one closing brace.
+/// The text of a response up to its result. After the result, one closing brace completes it.
 pub fn result_head(id: &Id) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", id.to_json())
 }

@@ -13,11 +13,11 @@ const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The mildest log messages that a modern request wants to hear.
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Which server answered, in modern results.
+/// The description of the server, in modern results.
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The key of `_meta` that marks a message as belonging to a task; only 2025-11-25 has it.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// To which `subscriptions/listen` a notification belongs.
+/// The id of the `subscriptions/listen` request to which a notification belongs.
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The `_meta` object of one request; empty if it has none.
@@ -43,7 +43,7 @@ pub struct ModernClaim {
     pub capabilities: ClientCapabilities,
 }
 
-/// The members of `_meta` that wharf reads. Those that only modern requests have count even if they are null.
+/// The members of `_meta` that wharf reads. Those that only modern requests have count as present even if they are null.
 #[derive(Deserialize)]
 struct Members {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", default, deserialize_with = "present")]
@@ -63,8 +63,8 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<B
 }
 
 impl RequestMeta {
-    /// Reads the `_meta` of a request's parameters. The error is for the client: `_meta` is no object, or its progress token is
-    /// neither a string nor an integer.
+    /// Reads the `_meta` of a request's parameters. It fails if `_meta` is not an object, or if its progress token is neither a
+    /// string nor an integer; the error is for the client.
     pub fn read(params: Option<&Params>) -> Result<Self, RpcError> {
         let Some(text) = params.and_then(|params| params.get("_meta")).filter(|text| text.get() != "null") else {
             return Ok(Self::default());
@@ -96,7 +96,7 @@ impl RequestMeta {
         self.text.as_ref().map_or("{}", |text| text.get())
     }
 
-    /// Whether the request says that it is of a modern revision, be it one that exists or not.
+    /// Whether the request claims to be of a modern revision, even if there is no such revision.
     pub fn claims_modern(&self) -> bool {
         self.version.is_some()
     }

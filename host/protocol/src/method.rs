@@ -1,5 +1,5 @@
-//! The requests that a client can make. Each has one variant here, and code that handles them matches on all of them, so that the
-//! compiler names every place that has to change when a method is added.
+//! The requests that a client can make. Each has one variant here. Code that handles them matches on every variant, so that the
+//! compiler names each place that has to change when a method is added.
 
 use crate::revision::{Era, Revision};
 
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn revisions_have_what_they_say() {
-        // By revision: without tasks, with them.
+        // For each revision: the number of methods without tasks, and with them.
         for (revision, plain, with_tasks) in [
             (Revision::V2024_11_05, 13, 13),
             (Revision::V2025_03_26, 13, 13),

@@ -76,7 +76,7 @@ pub struct Prompt {
     pub name: String,
     /// For the person who chooses among prompts.
     pub description: Option<String>,
-    /// What is filled in before the messages are made.
+    /// The arguments that are filled in before the messages are made.
     pub arguments: Vec<PromptArgument>,
     /// Further members: see the top of this file.
     pub more: Object,
@@ -146,7 +146,7 @@ pub struct ResourceContents {
     pub more: Object,
 }
 
-/// What was read of a resource.
+/// The contents of a resource, as text or as bytes.
 #[derive(Debug, Clone)]
 pub enum Body {
     /// Written as it is.
@@ -196,7 +196,7 @@ pub struct PromptResult {
 /// One message of a prompt.
 #[derive(Debug, Clone)]
 pub struct PromptMessage {
-    /// In whose name it is said.
+    /// Whose message it is.
     pub role: Role,
     /// What is said.
     pub content: Content,

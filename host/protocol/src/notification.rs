@@ -1,4 +1,4 @@
-//! Notifications: those that a server sends, written, and those of clients, by name.
+//! Notifications: writes those that a server sends, and recognises those of clients by their names.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::{
     task::related_task,
 };
 
-/// What a client can tell by a notification.
+/// What a client can tell the server by a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// The handshake of a legacy session is over.
@@ -46,7 +46,7 @@ pub enum Listed {
     Prompts,
 }
 
-/// Tells that a list has changed. `tag` is the subscription that wants to hear of it, which only modern revisions have.
+/// Tells that a list has changed. `tag` is the id of the subscription that wants to hear of it; only modern revisions have one.
 pub fn list_changed(list: Listed, tag: Option<&Id>) -> String {
     let method = match list {
         Listed::Tools => "notifications/tools/list_changed",
@@ -56,7 +56,8 @@ pub fn list_changed(list: Listed, tag: Option<&Id>) -> String {
     tagged(method, Object::new(), tag)
 }
 
-/// Tells that a resource has new contents. `tag` is the subscription that wants to hear of it, which only modern revisions have.
+/// Tells that a resource has new contents. `tag` is the id of the subscription that wants to hear of it; only modern revisions
+/// have one.
 pub fn resource_updated(uri: &str, tag: Option<&Id>) -> String {
     let mut params = Object::new();
     params.insert("uri".into(), uri.into());
@@ -75,13 +76,14 @@ pub fn message(level: Level, logger: &str, data: Value, task: Option<&str>) -> S
 pub struct Progress<'a> {
     /// Grows from report to report.
     pub done: f64,
-    /// What `done` comes to in the end, in the same unit, if it is known.
+    /// The value that `done` has at the end, in the same unit, if it is known.
     pub total: Option<f64>,
     /// Words for a person; since 2025-03-26.
     pub message: Option<&'a str>,
 }
 
-/// Tells how far a request is. `token` is the one that the request brought, and `task` the id of the task that it has become.
+/// Tells how far a request has come. `token` is the progress token that the request brought, and `task` the id of the task that
+/// the request has become, if any.
 pub fn progress(revision: Revision, token: &Id, progress: Progress<'_>, task: Option<&str>) -> String {
     let Progress { done, total, message } = progress;
     let mut params = json!({ "progressToken": token.to_value(), "progress": number(done) });
@@ -103,7 +105,7 @@ pub fn cancelled(id: &Id, reason: &str) -> String {
     notification_text("notifications/cancelled", Some(&params))
 }
 
-/// Confirms a subscription, with what of its filter the server honours.
+/// Confirms a subscription. `filter` is the part of the client's filter that the server honours.
 pub fn acknowledged(id: &Id, filter: &ListenFilter) -> String {
     let mut honoured = Object::new();
     for (key, wanted) in [

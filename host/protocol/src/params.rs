@@ -1,4 +1,4 @@
-//! The parameters of each method, typed. Unknown members are ignored, wrong types are [`RpcError`]s that name the member.
+//! The parameters of each method, typed. Unknown members are ignored; a wrong type is an [`RpcError`] that names the member.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -23,7 +23,7 @@ pub fn read<'a, T: Deserialize<'a>>(params: Option<&'a Params>) -> Result<T, Rpc
 }
 
 impl Params {
-    /// The member of this name, as it was written. Of a member that is given twice, the first.
+    /// The member of this name, as it was written. If the member is given twice, this is the first of the two.
     pub fn get(&self, key: &str) -> Option<&RawValue> {
         self.0.iter().find(|(name, _)| **name == *key).map(|(_, value)| &**value)
     }
@@ -56,7 +56,7 @@ impl<'de> Deserializer<'de> for &'de Params {
     }
 }
 
-/// What a message has as its `params`.
+/// The `params` of a message, before its method is known.
 pub(crate) enum Written {
     Members(Params),
     /// Anything but an object; its contents are of no use.
@@ -116,7 +116,7 @@ pub struct Initialize {
     pub client_info: Option<Box<RawValue>>,
 }
 
-/// The parameters of everything that lists.
+/// The parameters of all methods that ask for a list.
 #[derive(Debug, Deserialize)]
 pub struct List {
     /// Where the page begins, as the page before it said; `None` for the first.
@@ -132,11 +132,11 @@ pub struct Retry {
     pub request_state: Option<String>,
 }
 
-/// Parameters that may be those of a retry.
+/// Gives `take_retry` to the parameters of a request that may be a retry.
 macro_rules! retried {
     ($params:ty) => {
         impl $params {
-            /// Takes out what makes it a retry.
+            /// Takes out the members that only a retry has.
             pub fn take_retry(&mut self) -> Retry {
                 Retry { input_responses: self.input_responses.take(), request_state: self.request_state.take() }
             }

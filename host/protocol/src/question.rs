@@ -1,11 +1,11 @@
-//! Questions to the client, as each revision can put them.
+//! Writes questions to the client in the form that each revision has for them.
 
 use serde_json::{Value, json};
 
 use crate::{Object, Revision, encode::Encoder, model::Question};
 
 impl Encoder {
-    /// What of a question this revision has no way to ask, in a few words; `None` if it can be asked.
+    /// Names the part of a question that this revision has no way to ask; `None` if it can be asked.
     pub fn cannot_ask(&self, question: &Question) -> Option<&'static str> {
         let Question::Form { schema, .. } = question else { return None };
         let fields = schema.get("properties").and_then(Value::as_object);

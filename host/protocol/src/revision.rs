@@ -1,7 +1,7 @@
 //! The revisions of the protocol, and the two eras they fall into.
 //!
-//! Revisions are compared by their order in [`Revision`], never by the text of their dates: wharf does not take a date that it does not
-//! know for a newer revision.
+//! Revisions are compared by their order in [`Revision`], never by the text of their dates, so that wharf never mistakes an
+//! unknown date for a newer revision.
 
 /// A published revision, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,7 +14,7 @@ pub enum Revision {
     V2025_06_18,
     /// Brought tasks and pages for people to open; the last with a handshake.
     V2025_11_25,
-    /// The first without a handshake: each request says all of itself.
+    /// The first without a handshake: each request says its revision and what its client can do.
     V2026_07_28,
 }
 
@@ -32,14 +32,14 @@ pub enum Era {
 pub enum Feature {
     /// A frame may hold several messages.
     Batches,
-    /// Reports of progress may have words beside their numbers.
+    /// Reports of progress may have a message beside their numbers.
     ProgressMessages,
     /// Events have ids, with which a client can come back to their stream.
     EventIds,
     /// Streams begin with an empty event that has an id. The server may close a stream before it has answered, and the client
     /// comes back with the last id that it got.
     PrimedStreams,
-    /// Questions to open a page have an id of their own.
+    /// A question that asks a person to open a page has an id of its own.
     PageIds,
     /// The client says whether a call becomes a task, and is told of the task in its session.
     ClientTasks,
@@ -102,8 +102,8 @@ impl Revision {
         }
     }
 
-    /// Whether the value of an `MCP-Protocol-Version` header is of the modern era, which is to say a date that is not older than
-    /// its first revision. It may be one that is not served.
+    /// Whether the value of an `MCP-Protocol-Version` header is of the modern era: a date that is not older than the first
+    /// modern revision. It may name a revision that is not served.
     pub fn header_is_modern(value: &str) -> bool {
         let date_like = value.len() == 10
             && value

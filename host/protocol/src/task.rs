@@ -1,5 +1,6 @@
-//! Tasks: calls that go on after they were answered. The type [`Task`] is the same for all revisions. It is written in two ways,
-//! which share hardly more than the idea: as the core of 2025-11-25 has it, and as the extension of 2026-07-28 does.
+//! Tasks: calls that go on after they were answered. The type [`Task`] is the same for all revisions. It is written in two
+//! ways, which share hardly more than the idea: as the core protocol of 2025-11-25 has it, and as the extension of 2026-07-28
+//! does.
 
 use std::time::SystemTime;
 
@@ -49,9 +50,9 @@ impl TaskStatus {
 /// A task at one moment, without its questions or its result.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// What the client asks for it by.
+    /// The id by which the client asks for the task.
     pub id: String,
-    /// As of `updated`.
+    /// The status since `updated`.
     pub status: TaskStatus,
     /// What a person may be told about the status, in words.
     pub message: Option<String>,
@@ -93,7 +94,7 @@ impl Encoder {
         object
     }
 
-    /// The members of a task, with what belongs to its status if the revision writes that.
+    /// The members of a task, and the `detail` that belongs to its status if the revision has a place for it.
     fn detailed(&self, task: &Task, detail: Detail) -> Object {
         let mut object = self.task_members(task);
         if self.modern() {
@@ -148,7 +149,8 @@ impl Encoder {
         Value::Object(object).to_string()
     }
 
-    /// Tells that a task has another status. `tag` is the subscription that wants to hear of it, which only modern revisions have.
+    /// Tells that a task has another status. `tag` is the id of the subscription that wants to hear of it; only modern
+    /// revisions have one.
     pub fn task_changed(&self, task: &Task, detail: Detail, tag: Option<&Id>) -> String {
         let mut params = self.detailed(task, detail);
         if let Some(tag) = tag {

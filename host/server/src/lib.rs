@@ -1,5 +1,5 @@
-//! An MCP server whose tools, resources and prompts are sandboxed WebAssembly components: as a program, and as a part of
-//! another.
+//! An MCP server whose tools, resources and prompts come from sandboxed WebAssembly components. It is a program, and a library
+//! that other programs can embed.
 //!
 //! ```no_run
 //! use wharf::{Access, Plugin, Wharf};
@@ -26,9 +26,9 @@
 //! }
 //! ```
 //!
-//! [`Wharf`] is where to begin. What follows is for who works on wharf itself.
+//! Begin with [`Wharf`]. The rest of this page is for people who work on wharf itself.
 //!
-//! The rooms, each of which sees only those below it (`cargo xtask tidy` checks that):
+//! The modules, each of which uses only those below it (`cargo xtask tidy` checks this):
 //!
 //! ```text
 //! cli          commands of the binary
@@ -46,18 +46,19 @@
 //! base         text, paths, counted memory
 //! ```
 //!
-//! The path of a call, one way down and one way back:
+//! The way of a call through the modules:
 //!
-//! 1. `transport` turns bytes into a message, and decides what it is: part of a session, or a request that says all of itself;
-//! 2. `client::context` is what is known of the request: revision, capabilities, who asks, where messages about it go;
-//! 3. `methods::router` names every method; `methods::call` runs those that need a plugin;
+//! 1. `transport` turns bytes into a message, and decides whether it belongs to a session or is a modern request, which needs
+//!    none;
+//! 2. `client::context` is what is known about the request: revision, capabilities, who makes it, where messages about it go;
+//! 3. `methods::router` calls the function for the method; `methods::call` has those that need a plugin;
 //! 4. `plugins::catalog` says which plugin; `access` says what it may touch;
 //! 5. the sandbox crate runs one operation in one instance, made for it or kept for its client;
-//! 6. `bridge` turns the outcome into MCP, the context's encoder writes it for the revision, `methods::response` makes it a
+//! 6. `bridge` turns the outcome into MCP, the context's encoder writes it for the revision, and `methods::response` makes it a
 //!    response.
 //!
-//! A call that goes on in the background takes the same way; `tasks` keeps what becomes of it. Beside that, `plugins::watcher`
-//! notices files and `plugins::library` turns them into the next catalog; `client::notifier` tells clients.
+//! A call that goes on as a task takes the same way; `tasks` keeps its result. Independently of calls, `plugins::watcher`
+//! notices changed files, `plugins::library` turns them into the next catalog, and `client::notifier` tells clients.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! The `wharf` binary: reads the command line, runs the command, says what went wrong.
+//! The `wharf` binary: reads the command line and runs the command.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Every call makes and drops many small things, on whichever thread it happens to be. What is no longer in use goes back to
-/// the system within seconds, whichever thread had it and whether or not that thread runs again.
+/// Calls allocate and free much memory in small pieces, on any thread. jemalloc returns unused memory to the system within
+/// seconds, even that of threads that do not run again.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -52,8 +52,8 @@ pub fn docs(attributes: &[Attribute]) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// Whether the first parameter is the call, and the other parameters. Doc comments on parameters are taken out, since
-/// Rust itself allows none.
+/// Whether the first parameter is the call, and the other parameters. Doc comments on parameters are removed, since Rust itself
+/// does not allow them.
 pub fn parameters(function: &mut ImplItemFn) -> syn::Result<(bool, Vec<Parameter>)> {
     if let Some(asyncness) = &function.sig.asyncness {
         return Err(syn::Error::new(
@@ -108,7 +108,7 @@ impl Option_ {
         self.literal().map(|text| text.value())
     }
 
-    /// The text as it stands in the source, for messages that point at it.
+    /// The text as a token of the source, so that error messages can point at it.
     pub fn literal(self) -> syn::Result<LitStr> {
         match self.value {
             Value::Text(text) => Ok(text),
@@ -168,7 +168,7 @@ pub fn take_options(function: &mut ImplItemFn, name: &str) -> syn::Result<Option
     Ok(Some(options))
 }
 
-/// The error for an option nobody knows.
+/// The error for an unknown option.
 pub fn unknown_option(key: &Ident, known: &[&str]) -> syn::Error {
     syn::Error::new(key.span(), format!("unknown option `{key}`; there are: {}", known.join(", ")))
 }

@@ -1,7 +1,7 @@
 //! The attribute macros of `wharf-sdk`: `#[tools]`, `#[resources]` and `#[prompts]` on an impl block.
 //!
-//! Each expands to the block itself, an implementation of the trait of the same name, and the line that exports it.
-//! Nothing more: what runs at call time is in `wharf_sdk::macro_support`.
+//! Each expands to the block itself, an implementation of the trait of the same name, and the line that exports it. They
+//! generate nothing more: what runs during a call is in `wharf_sdk::macro_support`.
 
 use proc_macro::TokenStream;
 use quote::quote;

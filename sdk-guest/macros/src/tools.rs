@@ -19,7 +19,7 @@ const OPTIONS: [&str; 10] = [
     "ask_before_task",
 ];
 
-/// What a client can do, as the contract spells it, and the constant of each.
+/// The abilities of clients as the contract spells them, each with the name of its constant.
 const ABILITIES: [(&str, &str); 7] = [
     ("form", "FORM"),
     ("page", "PAGE"),
@@ -174,7 +174,7 @@ fn hints(given: [Option<bool>; 4]) -> TokenStream {
     }
 }
 
-/// Of `needs = "form, sampling"` the flags.
+/// The flags for an option such as `needs = "form, sampling"`.
 fn abilities(needs: Option<&LitStr>) -> syn::Result<TokenStream> {
     let Some(needs) = needs else { return Ok(quote! { ::wharf_sdk::Abilities::empty() }) };
     let mut flags = Vec::new();

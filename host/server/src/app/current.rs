@@ -1,4 +1,4 @@
-//! The config in use: one value that everybody watches, and the only place where it is replaced.
+//! The config in use, and the only place where it is replaced. Others watch it.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -11,14 +11,14 @@ use crate::{
     config::{self, CommandLine, Config, Plugin},
 };
 
-/// What a config is made of, each time it is read.
+/// Where a config comes from, each time it is read.
 #[derive(Debug, Default)]
 pub struct Origins {
     pub file: Option<PathBuf>,
-    /// In place of a file.
+    /// The config itself, in place of the contents of a file.
     pub text: Option<String>,
     pub command_line: CommandLine,
-    /// By the program itself.
+    /// Plugins that the embedding program gives.
     pub given: Vec<Plugin>,
     pub cache_dir: Option<PathBuf>,
 }
@@ -51,7 +51,7 @@ impl Current {
         self.config.subscribe()
     }
 
-    /// Reads everything anew. What is wrong changes nothing, and is said.
+    /// Reads everything again. A config that is wrong changes nothing and is logged.
     pub fn reload(&self) {
         let origins = self.origins.lock();
         match origins.read() {
@@ -66,7 +66,7 @@ impl Current {
         }
     }
 
-    /// Gives a plugin, in the place of the one with its id; gives the number of the config with it.
+    /// Adds a plugin, or replaces the one with its id. Returns the number of the new config.
     pub fn give(&self, plugin: Plugin) -> Result<u64> {
         let mut origins = self.origins.lock();
         let mut new = (**self.config.borrow()).clone();
@@ -76,7 +76,8 @@ impl Current {
         Ok(self.take(&origins, new))
     }
 
-    /// Takes a given plugin away; none if there is no such.
+    /// Removes a plugin that the embedding program gave, and returns the number of the new config. None: there is no such
+    /// plugin.
     pub fn take_away(&self, id: &str) -> Option<u64> {
         let mut origins = self.origins.lock();
         let at = origins.given.iter().position(|plugin| plugin.name() == id)?;

@@ -1,8 +1,8 @@
-//! Who pays for the memory that wharf itself uses: one ledger, with an account for plugins and one for each client.
+//! Accounts for the memory that wharf itself uses: one ledger, with an account for all plugins and one for each client.
 //!
-//! What guests hold is in the sandbox's own account (`total_memory_mib`); everything else that a plugin or a client makes the
-//! host keep or build is charged here (`total_host_memory_mib`) before it is taken. How charges work is in
-//! `wharf_sandbox::ledger`; this file says whose account is how large.
+//! The memory of guests is counted by the sandbox (`total_memory_mib`). Everything else that a plugin or a client makes the
+//! host keep or build is charged here (`total_host_memory_mib`) before it is allocated. How charges work is in
+//! `wharf_sandbox::ledger`; this file decides how large each account is.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,27 +10,28 @@ use parking_lot::Mutex;
 use wharf_protocol::RpcError;
 pub use wharf_sandbox::ledger::{Account, Charge, Full};
 
-/// What a JSON value takes beside its text: for each value, and for each array or object, which begins with room for some.
+/// What parsed JSON takes besides its text: for each value, for each member of an object, and for each array or object, which
+/// allocates room for several entries at first.
 const VALUE_BYTES: usize = 80;
 const MEMBER_BYTES: usize = 200;
 const GROUP_BYTES: usize = 400;
-/// How often the text of a message is held at once at the most: as it came, as parameters, as arguments.
+/// How many copies of a message's text exist at once at the most: the message itself, its parameters, its arguments.
 const COPIES: usize = 4;
-/// A request that needs no more than this needs no room in its client's share, so that somebody who has used it up still
-/// gets small answers, such as that there is no room.
+/// A message of at most this many bytes is not charged to its client, so that a client that has used up its share still gets
+/// small answers, such as the one that says so.
 const SMALL: usize = 64 << 10;
 
 pub struct Ledger {
     whole: Account,
     plugins: Account,
     small: Account,
-    /// Accounts of clients that are there, by who they are.
+    /// The accounts of clients, by their names.
     clients: Mutex<HashMap<Arc<str>, Client>>,
 }
 
 struct Client {
     account: Account,
-    /// How many hold it.
+    /// How many [`Holder`]s of it there are.
     holders: usize,
 }
 
@@ -46,7 +47,7 @@ impl Drop for Holder {
         let mut clients = self.ledger.clients.lock();
         if let Some(client) = clients.get_mut(&self.name) {
             client.holders -= 1;
-            // What is charged still keeps the account itself.
+            // While something is still charged, the entry stays, so that a client that comes back finds the same account.
             if client.holders == 0 && client.account.used() == 0 {
                 clients.remove(&self.name);
             }
@@ -61,25 +62,25 @@ impl Ledger {
         Arc::new(Self { whole, plugins, small, clients: Mutex::default() })
     }
 
-    /// Pays for compiled code, and for what plugins list.
+    /// The account that pays for compiled code and for the lists of plugins.
     pub fn plugins(&self) -> &Account {
         &self.plugins
     }
 
-    /// What one plugin may list.
+    /// An account for the lists of one plugin.
     pub fn plugin(&self) -> Account {
         self.plugins.share(self.whole.limit() / 8)
     }
 
-    /// What one session may have kept for it.
+    /// An account for what one session makes wharf keep.
     pub fn session(&self) -> Account {
         self.whole.share(self.whole.limit() / 8)
     }
 
-    /// The account of a client: who started the process, or an address.
+    /// The account of a client, such as the process that started wharf, or an address.
     pub fn client(self: &Arc<Self>, name: &str) -> Holder {
         let mut clients = self.clients.lock();
-        // Who has left and owes nothing is forgotten.
+        // Clients that have left, and for which nothing is charged any more, are forgotten.
         if clients.len() > 1024 {
             clients.retain(|_, client| client.holders > 0 || client.account.used() > 0);
         }
@@ -92,18 +93,19 @@ impl Ledger {
         Holder { ledger: Arc::clone(self), name, account }
     }
 
-    /// Charges a message: what is small to all, what is not to who sent it or is to get it.
+    /// Charges a message: a small one to an account that all clients share, a larger one to the client that sent it or is to
+    /// get it.
     pub fn message(&self, client: &Account, bytes: usize) -> Result<Charge, Full> {
         if bytes <= SMALL { self.small.charge(bytes) } else { client.charge(bytes) }
     }
 
-    /// Pays for a message while it comes in.
+    /// Begins to charge a message that is still being received.
     pub fn incoming<'a>(&self, client: &'a Account) -> Incoming<'a> {
         Incoming { client, charge: self.small.open(), large: false }
     }
 }
 
-/// A message that is not there yet, and what is paid for it so far.
+/// A message that is still being received, and what is charged for it so far.
 pub struct Incoming<'a> {
     client: &'a Account,
     charge: Charge,
@@ -111,7 +113,7 @@ pub struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// Pays for so many bytes in all.
+    /// Raises the charge to so many bytes in all.
     pub fn cover(&mut self, bytes: usize) -> Result<(), Full> {
         if self.large || bytes <= SMALL {
             return self.charge.cover(bytes);
@@ -126,17 +128,17 @@ impl Incoming<'_> {
     }
 }
 
-/// What somebody is told for whom there is no room.
+/// The error for a client for whose request there is no memory left.
 pub fn no_room(full: &Full) -> RpcError {
     RpcError::internal(format!("there is no room for it: {full} (total_host_memory_mib in [limits])"))
 }
 
-/// What a message of this text comes to, all in all, while it is worked on.
+/// The most memory that a message with this text takes while it is handled.
 pub fn message_bytes(text: &[u8]) -> usize {
     text.len().saturating_mul(COPIES).saturating_add(tree_bytes(text))
 }
 
-/// What the values in a JSON text take when they are read into a tree, at the most: found without reading them.
+/// The most memory that a JSON text takes when it is parsed into a tree, found without parsing it.
 pub fn tree_bytes(text: &[u8]) -> usize {
     let mut bytes = VALUE_BYTES;
     let mut rest = text;
@@ -159,7 +161,7 @@ pub fn tree_bytes(text: &[u8]) -> usize {
     bytes
 }
 
-/// What follows a string whose first quote is gone.
+/// What follows a string, if `text` begins right after its opening quote.
 fn behind_string(text: &[u8]) -> &[u8] {
     let mut rest = text;
     while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn trees_are_never_larger_than_thought() {
-        // What an allocator was asked for, counted by hand for the shapes that grow most.
+        // The numbers of values in the shapes that grow most, counted by hand.
         for (text, values) in
             [("7", 1), (r#"{"a":"b,c,d[[[","e":"\"["}"#, 3), ("[[0],[0],[0]]", 7), (r#"[{"a":1},{"b":[{}]}]"#, 6)]
         {

@@ -1,4 +1,4 @@
-//! What every room may use and that knows none of them: text, paths, memory that is counted, random ids.
+//! What every other module may use and that depends on none of them: text, paths, counted memory, random ids.
 
 pub mod heavy;
 pub mod ledger;

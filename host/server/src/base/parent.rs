@@ -1,21 +1,21 @@
-//! Notices that the process is gone that started this one.
+//! Notices when the process that started this one is gone.
 //!
-//! A client that is killed closes its end of the pipe, but whoever else holds that end keeps it open: a sibling that inherited
-//! it, a shell. So the client itself is watched as well.
+//! When a client is killed, its end of the pipe is closed, unless another process holds it too, such as a shell or a sibling
+//! that inherited it. So the client's process is watched as well.
 
 use std::time::Duration;
 
 use rustix::process::{Pid, getppid};
 use tokio::sync::oneshot;
 
-/// How often to look where the system cannot tell.
+/// How often to check where the system cannot report the end of a process.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Ends when the parent has; never for a process that nobody waits for.
+/// Returns when the parent process has ended. Never returns if the parent is init.
 pub async fn ended() {
     let Some(parent) = getppid().filter(|parent| *parent != Pid::INIT) else { return std::future::pending().await };
     let (tell, told) = oneshot::channel();
-    // A thread, because it waits for nothing else.
+    // A thread of its own, because the wait blocks.
     let watching = std::thread::Builder::new().name("wharf-parent".into()).stack_size(64 << 10).spawn(move || {
         if wait_for(parent).is_some() {
             tell.send(()).ok();
@@ -30,12 +30,12 @@ pub async fn ended() {
     }
 }
 
-/// None where it cannot be waited for.
+/// Waits until the process has ended. None: it cannot be waited for.
 #[cfg(target_os = "linux")]
 fn wait_for(parent: Pid) -> Option<()> {
     use rustix::event::{PollFd, PollFlags, poll};
     let handle = rustix::process::pidfd_open(parent, rustix::process::PidfdFlags::empty()).ok()?;
-    // If it was gone before it was opened, the handle may be another process's.
+    // If the parent was gone before its handle was opened, the handle may belong to another process.
     while getppid() == Some(parent) {
         match poll(&mut [PollFd::new(&handle, PollFlags::IN)], None) {
             Ok(_) => break,

@@ -1,21 +1,22 @@
-//! Who asks, and whose something is that outlives a request.
+//! Who makes a request, and who owns what outlives a request.
 
 use std::{fmt, sync::Arc};
 
-/// Who asks.
+/// Who makes a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Principal {
-    /// Who started this process.
+    /// Whoever started this process.
     Process,
-    /// Whoever the program that wharf is a part of calls so.
+    /// A client to which the embedding program gave this name.
     Named(Arc<str>),
-    /// Whoever has the token with this digest.
+    /// A client that has the token with this digest.
     Token(Arc<str>),
-    /// Anybody who can connect.
+    /// Any client that can connect.
     Anonymous,
 }
 
-/// The same for the same principal, in this process or another.
+/// The text is the same for the same principal in every process, because what is bound to it may be sealed by one process and
+/// opened by another.
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -28,7 +29,7 @@ impl fmt::Display for Principal {
 }
 
 impl Principal {
-    /// For people who read the log: enough to tell one from another.
+    /// A short form for the log, long enough to tell principals apart.
     pub fn short(&self) -> String {
         let mut text = self.to_string();
         let end = text.char_indices().nth(24).map_or(text.len(), |(at, _)| at);
@@ -37,12 +38,12 @@ impl Principal {
     }
 }
 
-/// To whom a task or a kept instance belongs.
+/// Who owns a task or a reused instance.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// The session with this id, which nobody can guess.
     Session(Arc<str>),
-    /// Requests without a session.
+    /// All requests of this principal that have no session.
     Principal(Principal),
 }
 

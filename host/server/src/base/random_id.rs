@@ -1,4 +1,4 @@
-//! Names that nobody guesses: of sessions, streams and tasks.
+//! Ids that nobody can guess, for sessions, streams and tasks.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use wharf_protocol::RpcError;

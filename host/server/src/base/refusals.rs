@@ -1,4 +1,5 @@
-//! What is refused to nobody in particular, told to the operator at a bounded rate: whoever can send can make it happen.
+//! Tells the operator about connections and requests that were refused. The rate is limited, because anybody who can connect
+//! can cause refusals.
 
 use std::{
     collections::HashMap,
@@ -9,20 +10,20 @@ use parking_lot::Mutex;
 
 use super::text::{clip, escaped};
 
-/// How often each kind of refusal is told.
+/// The least time between two messages about one kind of refusal.
 const GAP: Duration = Duration::from_secs(10);
 
-/// By what was refused: when it was told last, and how often it happened since.
+/// For each kind of refusal, when the log mentioned it last, and how often it has happened since.
 #[derive(Default)]
 pub struct Refusals(Mutex<HashMap<&'static str, (Instant, u64)>>);
 
 impl Refusals {
-    /// `what` is one of few.
+    /// `what` must be one of a few fixed texts, since each is kept for good.
     pub fn say(&self, what: &'static str) {
         self.say_of(what, String::new);
     }
 
-    /// The same with what it was this time, such as who asked; it is made only if it is told.
+    /// The same with a detail of this one refusal, such as who asked. The detail is made only if the message is written.
     pub fn say_of(&self, what: &'static str, detail: impl FnOnce() -> String) {
         let Some(more) = self.count(what, Instant::now()) else { return };
         let detail = match detail() {
@@ -35,7 +36,7 @@ impl Refusals {
         }
     }
 
-    /// Whether it is to be told, and of how many more.
+    /// None: nothing is to be said now. Otherwise how many refusals went unmentioned since the last message.
     fn count(&self, what: &'static str, now: Instant) -> Option<u64> {
         let mut told = self.0.lock();
         match told.get_mut(what) {

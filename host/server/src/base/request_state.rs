@@ -1,7 +1,7 @@
 //! Seals what a modern client carries between the rounds of one request.
 //!
-//! The client can neither read nor change it, nor use it for another request: it is bound to who asks, the method, the
-//! name and arguments, and the plugin's code. It expires.
+//! The client can neither read nor change it, and it cannot use it for another request: it is bound to the principal, the
+//! method, the name and arguments, and the plugin's code. It expires.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,16 +31,16 @@ pub struct Seal {
 /// What a request carries from round to round.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Carried {
-    /// Answers the plugin has had, by key, in the form `bridge` gives them.
+    /// The answers that the plugin has had so far, by key, in the form that `bridge::carry_answer` gives them.
     pub answers: Vec<(String, Value)>,
-    /// The plugin's own bytes.
+    /// Bytes that the plugin wants back in the next round.
     pub state: Option<Vec<u8>>,
     /// The client's roots, if they were asked for.
     pub roots: Option<Vec<String>>,
     pub rounds: u32,
-    /// Whether somebody who had to has said yes to the call.
+    /// Whether the approver has approved the call.
     pub approved: bool,
-    /// Within one request: whether the plugin has asked already.
+    /// Whether the plugin has asked since this message came in. It is not sealed.
     #[serde(skip)]
     pub replayed: bool,
 }
@@ -63,14 +63,14 @@ struct Sealed {
 }
 
 impl Seal {
-    /// With a key of this process. State sealed before a restart is refused after it.
+    /// Makes a random key for this process. State that was sealed before a restart is refused after it.
     pub fn generate() -> Result<Self, getrandom::Error> {
         let mut key = [0; 32];
         getrandom::fill(&mut key)?;
         Ok(Self::with_key(key))
     }
 
-    /// With a key that several processes share, so that each can go on with what another has begun.
+    /// Uses a key that several processes share, so that each can continue what another has begun.
     pub fn with_key(key: [u8; 32]) -> Self {
         Self { cipher: XChaCha20Poly1305::new(&key.into()) }
     }
@@ -119,7 +119,8 @@ impl Binding<'_> {
     }
 }
 
-/// One text for all spellings of a JSON value, since clients may write their arguments anew: members sorted, `1.0` as `1`.
+/// Gives the same text for all spellings of a JSON value, since clients may write their arguments differently the next time:
+/// members are sorted, and `1.0` becomes `1`.
 fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(members) => {

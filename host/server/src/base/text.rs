@@ -1,8 +1,8 @@
-//! Text that came from a guest, made fit for people's eyes.
+//! Makes text from guests safe to show to people.
 
-/// Whether a character can change how the text around it is shown, or says something that nobody sees: controls, ends of lines
-/// that look like none, marks that turn a text's direction, and what has no shape but reaches a model all the same. Not
-/// those that join letters, which some scripts and emoji need.
+/// Whether a character can change how the text around it is shown, or is invisible: control characters, unusual line
+/// separators, marks that change a text's direction, and characters without a shape, which a model reads all the same. The
+/// characters that join letters do not count, since some scripts and emoji need them.
 pub fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -12,12 +12,12 @@ pub fn is_deceptive(character: char) -> bool {
         )
 }
 
-/// For descriptions and questions: deceptive characters go, line breaks and tabs stay.
+/// For descriptions and questions: removes deceptive characters, but keeps line breaks and tabs.
 pub fn clean(text: &str) -> String {
     text.chars().filter(|character| matches!(character, '\n' | '\t') || !is_deceptive(*character)).collect()
 }
 
-/// For one line of a log or terminal: deceptive characters are written out.
+/// For one line of a log or terminal: replaces deceptive characters, line breaks among them, by their escapes.
 pub fn escaped(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
@@ -30,10 +30,10 @@ pub fn escaped(text: &str) -> String {
     line
 }
 
-/// What is said of a plugin's own words in a message is no longer than this.
+/// The most characters of a foreign text that a message repeats.
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// As much of a text as is repeated in a message.
+/// Shortens a text so that a message can repeat it.
 pub fn clip(text: &str) -> String {
     wharf_protocol::error::clip_to(text, MAX_QUOTED_CHARS)
 }

@@ -1,4 +1,4 @@
-//! What plugins ask and clients answer, and what a call is told of its client.
+//! Converts the questions of plugins and the answers of clients, and what a plugin is told about its caller.
 
 use serde_json::{Value, json};
 use wharf_protocol::{Object, Revision, capability::ClientCapabilities, model as mcp, params::RootsResult};
@@ -7,7 +7,7 @@ use wharf_sandbox::model as wit;
 use super::values::parse_json;
 use crate::{base::text::clean, schema::Schema};
 
-/// What a call is told of its caller; `client` and `meta` are JSON.
+/// What a plugin is told about its caller. `client` and `meta` are JSON.
 pub fn context(
     revision: Revision,
     client: Option<&str>,
@@ -30,13 +30,13 @@ pub fn context(
             abilities |= ability;
         }
     }
-    // All of it is JSON already.
+    // All parts are JSON already, so nothing has to be escaped.
     let (revision, client, declared) = (revision.as_str(), client.unwrap_or("null"), &capabilities.text);
     let more = format!(r#"{{"revision":"{revision}","client":{client},"meta":{meta},"capabilities":{declared}}}"#);
     wit::Context { answers: Vec::new(), state: None, abilities, more }
 }
 
-/// The capabilities, as MCP shapes them, that `needs` and the client lacks; none if it lacks nothing.
+/// The capabilities in `needs` that the client lacks, in the shape that MCP gives them; none if it lacks nothing.
 pub fn missing_abilities(needs: wit::Abilities, capabilities: &ClientCapabilities) -> Option<Value> {
     let mut missing = Object::new();
     let mut elicitation = Object::new();
@@ -60,7 +60,8 @@ pub fn missing_abilities(needs: wit::Abilities, capabilities: &ClientCapabilitie
     (!missing.is_empty()).then_some(Value::Object(missing))
 }
 
-/// A plugin's question as it goes to the client: under the plugin's name, without what could deceive.
+/// A plugin's question as it goes to the client: its message begins with the plugin's name, and deceptive characters are
+/// removed.
 pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question, String> {
     let signed = |message: &str| format!("[{plugin}] {}", clean(message));
     Ok(match question {
@@ -85,7 +86,7 @@ pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question,
                 return Err("a sampling question needs `messages` and `maxTokens`".into());
             }
             check_tool_results(&params)?;
-            // It would let a plugin read what other servers told the model.
+            // `includeContext` would let a plugin read what other servers told the model.
             params.remove("includeContext");
             mcp::Question::Sample(params)
         }
@@ -93,7 +94,8 @@ pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question,
     })
 }
 
-/// A message with results of tools holds nothing else, and follows at once on the one that used those tools.
+/// Checks what MCP demands: a message with tool results contains nothing else, and directly follows the message that used the
+/// tools.
 fn check_tool_results(params: &Object) -> Result<(), String> {
     let blocks = |message: &Value, kind: &str, id: &str| -> (Vec<String>, usize) {
         let content = message.get("content");
@@ -130,7 +132,7 @@ fn form_schema(text: &str) -> Result<Value, String> {
     for (name, field) in fields {
         let plain = match field.get("type").and_then(Value::as_str) {
             Some("string" | "number" | "integer" | "boolean") => true,
-            // Several out of a list.
+            // A choice of several values from a list.
             Some("array") => field.pointer("/items/enum").is_some() || field.pointer("/items/anyOf").is_some(),
             _ => false,
         };
@@ -144,7 +146,7 @@ fn form_schema(text: &str) -> Result<Value, String> {
     Ok(schema)
 }
 
-/// What a question needs of the client.
+/// The ability that the client needs for a question.
 pub fn ability_for(question: &mcp::Question) -> wit::Abilities {
     match question {
         mcp::Question::Form { .. } => wit::Abilities::FORM,
@@ -157,7 +159,7 @@ pub fn ability_for(question: &mcp::Question) -> wit::Abilities {
     }
 }
 
-/// The client's reply to a question, checked against it. The error is the client's.
+/// Checks the client's reply to a question and converts it. An error means that the client's reply is wrong.
 pub fn read_answer(question: &mcp::Question, reply: &Value) -> Result<wit::Answer, String> {
     match question {
         mcp::Question::Form { schema, .. } => elicited(reply, || {
@@ -183,7 +185,7 @@ pub fn read_answer(question: &mcp::Question, reply: &Value) -> Result<wit::Answe
     }
 }
 
-/// An answer as it is carried from round to round.
+/// An answer in the form in which it is carried from round to round.
 pub fn carry_answer(answer: &wit::Answer) -> Value {
     match answer {
         wit::Answer::Accepted(json) => json!({ "accepted": json }),
@@ -197,7 +199,7 @@ pub fn carry_answer(answer: &wit::Answer) -> Value {
     }
 }
 
-/// The answer that was carried. Only what [`carry_answer`] made ever arrives here, since it travels sealed.
+/// Reads an answer that was carried. Only what [`carry_answer`] made arrives here, since clients carry it sealed.
 pub fn carried_answer((key, carried): &(String, Value)) -> Option<(String, wit::Answer)> {
     let answer = match carried {
         Value::String(text) if text == "declined" => wit::Answer::Declined,

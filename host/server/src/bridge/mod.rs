@@ -1,5 +1,5 @@
-//! The only place that names types of the protocol and of the sandbox together: what plugins say becomes MCP, what
-//! clients say becomes the contract's types. Everything from a plugin is checked here, once.
+//! Converts what plugins say into MCP, and what clients say into the types of the plugin interface. Everything from a plugin is
+//! checked here, once.
 
 mod asking;
 mod offer;

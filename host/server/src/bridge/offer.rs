@@ -1,4 +1,4 @@
-//! What plugins offer: checked, cleaned, and under the names they are published as.
+//! Checks and cleans what plugins offer, and gives it the names under which it is published.
 
 use std::sync::Arc;
 
@@ -24,18 +24,19 @@ use crate::{
     schema::{self, Schema},
 };
 
-/// What a plugin offers, checked and under the names it is published as.
+/// What a plugin offers, checked and with the names under which it is published.
 #[derive(Debug, Default)]
 pub struct Offer {
-    /// What the plugin said, for when only its config changes.
+    /// What the plugin listed. If only its config changes, the offer is made from this again.
     pub listing: Arc<Listing>,
     pub tools: Vec<Arc<OfferedTool>>,
     pub resources: Vec<mcp::Resource>,
     pub templates: Vec<OfferedTemplate>,
     pub prompts: Vec<OfferedPrompt>,
-    /// Of what clients see: the tools, the resources with their templates, the prompts. None for what is empty.
+    /// Digests of what clients see of the tools, of the resources with their templates, and of the prompts. None for an empty
+    /// list.
     fingerprints: [Option<[u8; 32]>; 3],
-    /// All of it, as long as anybody holds it.
+    /// What is charged for all of the offer.
     _charge: Option<Charge>,
 }
 
@@ -46,9 +47,9 @@ pub struct OfferedTool {
     pub input: Schema,
     pub output: Option<Schema>,
     pub needs: wit::Abilities,
-    /// Arguments that HTTP clients mirror in headers.
+    /// The arguments that HTTP clients repeat in headers.
     pub mirrored: Vec<Mirrored>,
-    /// Questions come before the task, not inside it.
+    /// If the tool runs as a task, it asks its questions before the task begins.
     pub ask_before_task: bool,
 }
 
@@ -98,17 +99,18 @@ fn fingerprint(what: &dyn std::fmt::Debug) -> [u8; 32] {
     sha.0.finalize().into()
 }
 
-/// What an entry takes beside its texts, and how often each text is kept: as listed, as published, in pages by revision.
+/// What an entry takes besides its texts, and how many copies of each text are kept: as listed, as published, and in the pages
+/// of each revision.
 const ENTRY_BYTES: usize = 1024;
 const TEXT_COPIES: usize = 4;
-/// What a template takes once it is compiled, at the most.
+/// The most that a compiled template takes.
 const TEMPLATE_BYTES: usize = 64 << 10;
-/// Templates of one plugin: every one of them may have to be tried for a URI.
+/// The most templates of one plugin, since every one of them may have to be tried for a URI.
 const MAX_TEMPLATES: usize = 256;
-/// The longest URI that is published, and the longest description of anything.
+/// The longest URI that is published or accepted.
 pub const MAX_URI_BYTES: usize = 8 * 1024;
 
-/// Pays for a listing as it is checked.
+/// What is charged for a listing, growing while the listing is checked.
 struct Purse(Charge);
 
 impl Purse {
@@ -125,7 +127,7 @@ impl Purse {
     }
 }
 
-/// Checks a listing and pays for it. The error says which entry is wrong and how.
+/// Checks a listing and charges for it. The error says which entry is wrong and how.
 pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) -> Result<Offer, String> {
     let mut purse = Purse(account.open());
     tell_withheld(config, &listing);
@@ -158,7 +160,7 @@ pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) ->
     Ok(offer.with_fingerprints())
 }
 
-/// A name in a message: fit for people's eyes, and not at any length.
+/// A name made safe and short enough for a message.
 fn shown(name: &str) -> String {
     let mut short: String = clean(name).chars().take(100).collect();
     if short.len() < name.len() {
@@ -188,7 +190,8 @@ fn published_name(config: &PluginConfig, own: &str) -> Result<String, String> {
     }
 }
 
-/// Reads a `more` member and adds which plugin the entry comes from. `own`: members that have a field of their own.
+/// Reads a `more` member and adds the id of the plugin. `own`: members that have a field of their own and are not allowed in
+/// `more`.
 fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Result<Object, String> {
     let mut more = read_more(more, own)?;
     let meta = more.entry("_meta").or_insert_with(|| Value::Object(Object::new()));
@@ -203,7 +206,7 @@ fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Res
     Ok(more)
 }
 
-/// Clients fetch icons, so they come from the web or stand in the text itself.
+/// Clients fetch icons, so only `https:` URLs are allowed, and `data:` URLs, which need no fetching.
 fn check_icons(icons: &Value) -> Result<(), String> {
     let icons = icons.as_array().ok_or("`icons` in `more` must be an array")?;
     let fits = |icon: &Value| {
@@ -291,12 +294,12 @@ fn check_uri(uri: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether files are not published for a plugin that could not read one; the rest of what it offers is.
+/// Whether an entry is not published because it is a file and the plugin may read none. Its other entries are published.
 fn withheld(config: &PluginConfig, uri: &str) -> bool {
     uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) && !config.grants.any_directory()
 }
 
-/// Tells the operator once of all that is not published.
+/// Warns the operator, once for each listing, that entries are not published.
 fn tell_withheld(config: &PluginConfig, listing: &Listing) {
     let resources = listing.resources.iter().map(|entry| entry.uri.as_str());
     let mut uris = resources.chain(listing.templates.iter().map(|entry| entry.uri_template.as_str()));

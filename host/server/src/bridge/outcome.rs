@@ -1,4 +1,4 @@
-//! What plugins answer: results, failures, content.
+//! Converts what plugins answer: results, failures, content.
 
 use serde_json::Value;
 use wharf_protocol::{Object, RpcError, model as mcp};
@@ -7,7 +7,7 @@ use wharf_sandbox::model as wit;
 use super::values::{clean_meta, parse_json, read_more};
 use crate::base::text::clean;
 
-/// A tool's result as MCP has it; the error is the plugin's defect in words.
+/// Converts a tool's result. The error says how the plugin broke its contract.
 pub fn tool_result(outcome: wit::ToolResult) -> Result<mcp::ToolResult, String> {
     let structured = outcome.structured.as_deref().map(parse_json).transpose()?;
     let content = outcome.content.into_iter().map(content).collect::<Result<_, _>>()?;
@@ -18,7 +18,7 @@ pub fn structured_result(json: &str) -> Result<mcp::ToolResult, String> {
     Ok(mcp::ToolResult { structured: Some(parse_json(json)?), ..mcp::ToolResult::default() })
 }
 
-/// The `_meta` of a result, less what only the host may say.
+/// The `_meta` of a result, without the keys that are reserved for the protocol.
 fn result_meta(more: Option<&String>) -> Result<Option<Object>, String> {
     let meta = match read_more(more, &[])?.remove("_meta") {
         Some(Value::Object(meta)) => meta,
@@ -66,7 +66,7 @@ fn content(content: wit::Content) -> Result<mcp::Content, String> {
     })
 }
 
-/// A block the plugin wrote as JSON: of a kind MCP has, with the members that kind needs.
+/// Checks a block that the plugin wrote as JSON: it must be of a type that MCP has, with the members that this type needs.
 fn raw_block(json: &str) -> Result<Object, String> {
     let Value::Object(mut block) = parse_json(json)? else {
         return Err("a raw content block must be a JSON object".into());
@@ -106,10 +106,10 @@ pub fn completion(completion: wit::Completion) -> mcp::Completion {
     mcp::Completion { values: completion.values, total: completion.total, has_more: completion.has_more }
 }
 
-/// A plugin's own failure as a JSON-RPC error; none if it gave no code, since then what it means depends on the method.
+/// A plugin's own failure as a JSON-RPC error. None if the plugin gave no code: how it is reported then depends on the method.
 pub fn failure_error(failure: &wit::Failure) -> Option<RpcError> {
     let code = failure.code?;
-    // The bands of JSON-RPC and MCP have fixed meanings; a plugin may use those of its own kind.
+    // The codes that JSON-RPC reserves have fixed meanings, so a plugin may use only those that fit a plugin's failure.
     let allowed = matches!(code, -32602 | -32603 | -32002) || !(-32768..=-32000).contains(&code);
     let error = RpcError::new(if allowed { code } else { -32603 }, clean(&failure.message));
     match failure.data.as_deref().map(serde_json::from_str) {

@@ -1,22 +1,22 @@
-//! Matching URIs against RFC 6570 templates. Not expansion: wharf only ever asks whether a URI could come from one.
+//! Matches URIs against RFC 6570 templates. Nothing is expanded: wharf only asks whether a URI could come from a template.
 
 use regex::{Regex, RegexBuilder};
 
 use crate::base::text::clean;
 
-/// What a compiled template takes at the most, and again for matching.
+/// The most that a compiled template takes; matching may take as much again.
 const SIZE_BYTES: usize = 32 << 10;
 
 /// A template that can be matched.
 #[derive(Debug)]
 pub struct Template {
-    /// What stands before the first expression; the longest wins among a plugin's templates that match.
+    /// The text before the first expression. Of a plugin's templates that match, the one with the longest prefix is used.
     pub prefix: String,
     pattern: Regex,
 }
 
 impl Template {
-    /// Compiles a template; it must begin with a literal scheme, or it would match every URI.
+    /// Compiles a template. It must begin with a literal scheme, because it could match every URI otherwise.
     pub fn compile(text: &str) -> Result<Self, String> {
         let prefix = text.split('{').next().unwrap_or_default();
         if !has_scheme(prefix) {

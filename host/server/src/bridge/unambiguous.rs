@@ -1,4 +1,4 @@
-//! JSON that says one thing only: no name stands twice in an object.
+//! Parses JSON and refuses objects in which a name occurs twice, since parsers differ in which of the two they take.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Values that stand as JSON text in the contract: read once, and cleared of what only the protocol may say.
+//! Reads the values that plugins and clients exchange as JSON text, and removes `_meta` keys that are reserved for the
+//! protocol.
 
 use serde_json::{Value, value::RawValue};
 use wharf_protocol::{Object, RpcError};
@@ -10,17 +11,17 @@ use crate::base::{
     ledger::tree_bytes,
 };
 
-/// How many bytes of values take as long as a byte of text that is written.
+/// Parsing takes as long for so many bytes of tree as writing does for one byte of text.
 const VALUES_TO_TEXT: usize = 64;
 
 /// The `_meta` key under which each list entry names its plugin.
 pub const PLUGIN_META: &str = "dev.wharf/plugin";
 
-/// A call's arguments; `{}` if there are none. A name that stands twice is an error, since the plugin reads them itself and
-/// might take the other one.
+/// A call's arguments; `{}` if there are none. A name that occurs twice is an error, since the plugin parses the text itself
+/// and might take the other value.
 pub fn arguments(raw: Option<&RawValue>) -> Result<Value, RpcError> {
     let text = raw.map_or("{}", RawValue::get);
-    // What is many values takes long to read; a long text does not.
+    // Many values take long to parse; one long string does not.
     let large = if text.len() > LARGE { tree_bytes(text.as_bytes()) / VALUES_TO_TEXT } else { 0 };
     let Unambiguous(value) = heavy(large, || serde_json::from_str(text))
         .map_err(|error| RpcError::invalid_params(format!("`arguments`: {error}")))?;
@@ -44,7 +45,7 @@ pub fn level(level: wit::Level) -> wharf_protocol::Level {
     }
 }
 
-/// A `more` member as an object. `own`: members that have a field of their own and do not belong there.
+/// Reads a `more` member as an object. `own`: members that have a field of their own and are not allowed here.
 pub fn read_more(more: Option<&String>, own: &[&str]) -> Result<Object, String> {
     let Some(more) = more else { return Ok(Object::new()) };
     let mut object: Object =
@@ -56,15 +57,15 @@ pub fn read_more(more: Option<&String>, own: &[&str]) -> Result<Object, String> 
     }
 }
 
-/// Takes out of `_meta` what only the protocol may say.
+/// Removes the keys from `_meta` that are reserved for the protocol.
 pub fn clean_meta(object: &mut Object) {
     if let Some(Value::Object(meta)) = object.get_mut("_meta") {
         meta.retain(|key, _| !is_reserved(key));
     }
 }
 
-/// Whether a `_meta` key belongs to the protocol: by the rule of today, the second label of its prefix says so; by the older
-/// one, any but the last.
+/// Whether a `_meta` key is reserved for the protocol. In the current specification the second label of its prefix decides, in
+/// older ones any label but the last.
 fn is_reserved(key: &str) -> bool {
     let Some((prefix, _)) = key.split_once('/') else { return false };
     let labels: Vec<&str> = prefix.split('.').collect();

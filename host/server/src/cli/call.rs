@@ -1,4 +1,4 @@
-//! `wharf call`: one tool, called as a client would call it, with the grants that a client's call would have.
+//! `wharf call`: calls one tool, with the grants that a client's call would have.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -27,7 +27,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let file = config::find(command.config.config.as_deref())?;
     let command_line = command.granted.command_line(&[]);
     let mut config = config::load(file.as_deref(), &command_line)?;
-    // If the config knows this very file, its grants and limits are the ones that count.
+    // If the config names this very file, the grants and limits from there apply.
     let known = |path: Option<&Path>| path.is_some_and(|path| same_file(path, &command.plugin));
     let configured = config.plugins.iter().find(|plugin| known(plugin.source.path())).cloned();
     config.plugins = vec![match configured {
@@ -62,7 +62,8 @@ fn same_file(one: &Path, other: &Path) -> bool {
     FileId::at(one).is_some_and(|id| FileId::at(other) == Some(id))
 }
 
-/// One JSON object, or pairs whose values are read as the tool's schema has them.
+/// Reads one JSON object, or `key=value` pairs. The value of a pair is read as JSON, unless it is not JSON or the schema wants
+/// a string.
 fn arguments(tool: &Entry, given: &[String]) -> Result<Value> {
     if let [only] = given
         && only.trim_start().starts_with('{')

@@ -1,4 +1,4 @@
-//! `wharf check`: loads everything once and says what a running wharf would say, all at once.
+//! `wharf check`: loads the config and every plugin once, and prints all that is wrong.
 
 use std::{path::Path, process::ExitCode};
 
@@ -52,7 +52,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// A list for people.
+/// Joins a list for people; an empty one is "nothing".
 pub fn all_or_nothing<T: AsRef<str>>(all: &[T]) -> String {
     if all.is_empty() {
         return "nothing".to_owned();

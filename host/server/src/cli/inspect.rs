@@ -1,4 +1,4 @@
-//! `wharf inspect`: what a plugin is, without granting it anything.
+//! `wharf inspect`: shows what a plugin offers and could use, without granting it anything.
 
 use std::{path::Path, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! What commands share that do not serve: they load once, and print.
+//! Shared by the commands that do not serve, which load once and print.
 
 use std::io::{IsTerminal, Write};
 
@@ -15,10 +15,10 @@ pub fn print(text: &str) -> Result<()> {
     writeln!(out, "{text}").context("stdout is closed")
 }
 
-/// A wharf that has loaded all there is in a config.
+/// Makes a wharf that has loaded every plugin of a config.
 pub async fn load(config: Config) -> Result<Wharf> {
     let builder: Builder = Wharf::builder().resolved(config).roots_in_home().progress(|text| {
-        // Only for somebody who watches.
+        // Progress is of use only to a person at a terminal.
         if std::io::stderr().is_terminal() {
             writeln!(std::io::stderr(), "{text}").ok();
         }

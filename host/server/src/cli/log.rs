@@ -1,5 +1,5 @@
-//! The log on stderr: through a thread of its own, so that who does not read it stops nothing, and one line an event, whatever
-//! guests and clients put into it.
+//! The log on stderr. A thread of its own writes it, so that nothing stops when nobody reads it, and each event is one line,
+//! whatever text guests and clients put into it.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -12,12 +12,13 @@ use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 use super::arguments::LogFormat;
 use crate::base::text::is_deceptive;
 
-/// Lines of the log that wait for somebody to read them.
+/// How many lines may wait to be written.
 const LINES: usize = 1024;
-/// How long the end of the process waits for them.
+/// How long the process waits at its end for those lines to be written.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Who does not read it loses lines, and stops nothing. The guard writes what is left when it is dropped.
+/// Starts the log. If stderr is not read, lines are lost, but nothing stops. The guard writes the remaining lines when it is
+/// dropped.
 pub fn start(format: LogFormat, default: &str) -> WorkerGuard {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let (writer, guard) = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES).finish(io::stderr());
@@ -29,13 +30,13 @@ pub fn start(format: LogFormat, default: &str) -> WorkerGuard {
     guard
 }
 
-/// Writes what is left of the log, if anybody reads it.
+/// Writes the remaining lines of the log, unless stderr is not read.
 pub fn finish(log: WorkerGuard) {
     let (written, wait) = std::sync::mpsc::channel();
     #[expect(clippy::disallowed_methods, reason = "it is waited for, but not for ever")]
     std::thread::spawn(move || {
         drop(log);
-        // Nobody waits any more if it took too long.
+        // This fails if writing took too long and nobody waits any more.
         written.send(()).ok();
     });
     wait.recv_timeout(PATIENCE).ok();
@@ -57,7 +58,7 @@ impl<'a> MakeWriter<'a> for Lines {
 }
 
 impl Write for Lines {
-    /// Called once for each event, with all of it.
+    /// Called once for each event, with the whole text of it.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer.write_all(one_line(bytes, self.format).as_bytes())?;
         Ok(bytes.len())
@@ -68,8 +69,8 @@ impl Write for Lines {
     }
 }
 
-/// An event as one line, in which nothing deceives. What colours it is the log's own: of guests, the escape character has
-/// been written out before.
+/// An event as one line without deceptive characters. Escape sequences for colours stay, because they are the log's own: those
+/// in text from guests were escaped before.
 fn one_line(bytes: &[u8], format: LogFormat) -> String {
     let text = String::from_utf8_lossy(bytes);
     let body = text.strip_suffix('\n').unwrap_or(&text);
@@ -91,7 +92,7 @@ fn one_line(bytes: &[u8], format: LogFormat) -> String {
     line
 }
 
-/// Whether this is what follows an escape character that only sets a colour.
+/// Whether a text, which follows an escape character, begins with the rest of a sequence that only sets a colour.
 fn is_colour(text: &str) -> bool {
     text.strip_prefix('[').is_some_and(|rest| {
         let end = rest.find(|character: char| !character.is_ascii_digit() && character != ';');

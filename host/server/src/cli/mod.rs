@@ -19,10 +19,10 @@ use self::arguments::Command;
 
 const SIGXFSZ: i32 = 25;
 
-/// Plugins may hold files open; the usual limit of 1,024 is for shells.
+/// Raises the limit on open files, since plugins and connections may need more than the usual 1,024.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // If it cannot be raised, there are fewer for each call.
+    // If it cannot be raised, wharf works with fewer files.
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).ok();
 }
 
@@ -37,7 +37,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         }
     };
     let ended = runtime.block_on(execute(arguments.command));
-    // A thread that waits for stdin would keep the process alive.
+    // Without this, a thread that waits for stdin would keep the process alive.
     runtime.shutdown_background();
     log::finish(log);
     match ended {
@@ -50,7 +50,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
 }
 
 async fn execute(command: Command) -> Result<ExitCode> {
-    // Installed so that a file size limit fails a write instead of ending the process.
+    // Handled so that a write beyond a file size limit fails instead of ending the process.
     let _signal = signal(SignalKind::from_raw(SIGXFSZ));
     raise_file_limit();
     match command {
@@ -63,11 +63,11 @@ async fn execute(command: Command) -> Result<ExitCode> {
 }
 
 fn complain(error: &anyhow::Error) {
-    // Nowhere left to complain if stderr is closed.
+    // If stderr is closed, there is nowhere to report that.
     writeln!(std::io::stderr(), "error: {error:#}").ok();
 }
 
-/// Commands that do not serve say what is wrong themselves.
+/// Commands that do not serve print what is wrong themselves, so they log nothing by default.
 fn default_filter(command: &Command) -> &'static str {
     match command {
         Command::Run(_) | Command::Serve(_) => "warn,wharf=info,wharf_sandbox=info",

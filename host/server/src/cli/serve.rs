@@ -1,4 +1,4 @@
-//! `wharf run` and `wharf serve`: clients at stdin and stdout, over HTTP, or both.
+//! `wharf run` and `wharf serve`: serve clients over stdin and stdout, over HTTP, or both.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::{
 struct Transports {
     stdio: bool,
     http: bool,
-    /// Ends with the process that started it, whoever else may hold its pipes.
+    /// Whether wharf ends when the process that started it does, even if another process still holds its pipes.
     with_parent: bool,
 }
 
@@ -46,7 +46,7 @@ fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
     })
 }
 
-/// Serving nothing is a mistake more often than a wish.
+/// Refuses to serve nothing, which is more often a mistake than intended.
 fn refuse_nothing(file: Option<&Path>, plugins: &[PathBuf]) -> Result<()> {
     if file.is_none() && plugins.is_empty() {
         let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
@@ -55,11 +55,11 @@ fn refuse_nothing(file: Option<&Path>, plugins: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Ends with the transports: waits for the first of stdin's end, SIGTERM, ctrl-c and the parent's end, then for what is under
+/// Serves until stdin or the parent process ends or SIGTERM or ctrl-c comes, whichever is first, then waits for requests under
 /// way.
 async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
     let Transports { stdio, http, with_parent } = transports;
-    // Before anything is announced, so that there is no moment in which they would end the process at once.
+    // Handlers are installed before wharf announces itself, so that a signal right after that does not end the process at once.
     let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
@@ -88,7 +88,7 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
     let pipe = async {
         if stdio {
             let served = wharf.session(tokio::io::stdin(), tokio::io::stdout()).serve().await;
-            // Who started it is done with it.
+            // The client at stdin has finished, so wharf ends, even if it serves HTTP as well.
             stop.cancel();
             served?;
         }

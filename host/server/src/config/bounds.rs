@@ -1,4 +1,4 @@
-//! Numbers of the file, checked against what makes sense.
+//! Checks the numbers in the config file against their bounds.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub fn duration_ms(key: &str, value: Option<u64>, default: Duration) -> Result<D
     Ok(duration)
 }
 
-/// 32 bytes, written as 64 hexadecimal digits.
+/// Parses 32 bytes, written as 64 hexadecimal digits.
 pub fn parse_hex32(key: &str, text: &str) -> Result<[u8; 32]> {
     let wrong = || anyhow::anyhow!("`{key}` is 64 hexadecimal digits");
     ensure!(text.len() == 64 && text.is_ascii(), wrong());

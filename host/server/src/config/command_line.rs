@@ -1,15 +1,15 @@
-//! What stands on the command line rather than in the file.
+//! Settings from the command line.
 
 use std::{net::SocketAddr, path::PathBuf};
 
 use crate::access::capability::Access;
 
-/// What the command line adds to the file.
+/// What the command line adds to the config file.
 #[derive(Debug, Clone, Default)]
 pub struct CommandLine {
     pub plugins: Vec<PathBuf>,
     pub roots: Vec<PathBuf>,
-    /// Granted to the plugins named here.
+    /// The access to roots that the plugins named on the command line are granted.
     pub allow_roots: Option<Access>,
     pub listen: Option<SocketAddr>,
 }

@@ -1,8 +1,8 @@
-//! Every default there is. What bounds work at once is sized for the machine: cores decide how much of it is of use.
+//! All defaults. The bounds on how much runs at once depend on the number of cores.
 
 use std::thread::available_parallelism;
 
-/// Bounds that depend on the number of cores, as the process may use them.
+/// The bounds that depend on the number of cores that the process may use.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sized {
     pub total_concurrency: usize,
@@ -24,14 +24,14 @@ impl Sized {
     }
 }
 
-/// What all calls together may hold, if so many run at once.
+/// The memory that all calls together may hold, if so many may run at once.
 pub fn total_memory_mib(total_concurrency: usize) -> usize {
     (32 * total_concurrency).max(2048)
 }
 
-/// What wharf itself may use for plugins and clients: their code and lists, their messages and answers.
+/// The memory that wharf itself may use for the code and lists of plugins and the messages of clients.
 pub const TOTAL_HOST_MEMORY_MIB: usize = 1024;
-/// Address space of all processes that compile at once.
+/// The address space of all compiling processes together.
 pub const COMPILE_MEMORY_MIB: usize = 4096;
 pub const COMPILE_TIMEOUT_MS: u64 = 120_000;
 

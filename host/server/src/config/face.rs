@@ -1,22 +1,22 @@
-//! `[server]`: what clients are told of this server as a whole.
+//! `[server]`: what clients are told about this server as a whole.
 
 use anyhow::{Result, ensure};
 use wharf_protocol::{Object, model::ServerInfo};
 
 use super::raw;
 
-/// The longest instructions, in bytes: clients give all of it to their model, whatever it is asked.
+/// The longest instructions. Clients give all of them to their model in every conversation.
 const MAX_INSTRUCTIONS_BYTES: usize = 8 << 10;
 const MAX_TEXT_BYTES: usize = 1 << 10;
-/// An icon may be a `data:` URI.
+/// Large enough for an icon in a `data:` URI.
 const MAX_ICON_BYTES: usize = 64 << 10;
 const MAX_ICONS: usize = 8;
 
-/// How the server shows itself.
+/// How the server presents itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Face {
     pub info: ServerInfo,
-    /// For the model, about all tools together.
+    /// Text for the model, about all tools together.
     pub instructions: Option<String>,
 }
 
@@ -37,7 +37,7 @@ pub fn resolve(raw: raw::Server) -> Result<Face> {
     }
     ensure!(icons.len() <= MAX_ICONS, "`icons`: there are {}, more than {MAX_ICONS}", icons.len());
     let icons = icons.into_iter().map(icon).collect::<Result<_>>()?;
-    // Who has a name of its own has a title of its own, or none.
+    // A server with a name of its own must not have the default title.
     let title = title.or_else(|| name.is_none().then(|| "wharf".to_owned()));
     let info = ServerInfo {
         name: name.unwrap_or_else(|| "wharf".into()),

@@ -1,4 +1,4 @@
-//! Plugins that the program itself gives, beside those of the file: the same keys, as methods.
+//! Plugins that an embedding program gives, besides those of the config. The methods are named after keys of the file.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::access::{capability::Access, grants::dirs};
 
-/// A plugin, and what it is granted: nothing, unless something is said here.
+/// A plugin and what it is granted. By default it is granted nothing.
 ///
-/// Everything a plugin can be given in the operator's file can be given here, with the same defaults, and is checked in the
-/// same way, when the plugin is taken in.
+/// The settings have the same defaults as in the config file, and are checked in the same way when the plugin is added to a
+/// [`Wharf`](crate::Wharf).
 #[derive(Debug, Clone)]
 pub struct Plugin {
     id: String,
@@ -26,7 +26,7 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// The component in a file. It is loaded anew when the file changes. Its id is the file's name without `.wasm`.
+    /// The component in a file. It is loaded again when the file changes. Its id is the file's name without `.wasm`.
     pub fn file(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -39,15 +39,15 @@ impl Plugin {
         Self { id: id.into(), source, written: raw::Plugin::default() }
     }
 
-    /// How it is called, and by default, with `_` after it, how the names of its tools and prompts begin. 1 to 64 letters,
-    /// digits, `_`, `-` and `.`.
+    /// Sets the plugin's id: 1 to 64 letters, digits, `_`, `-` and `.`. By default, the names of its tools and prompts begin
+    /// with the id and `_`.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// How the names of its tools and prompts begin.
+    /// Sets how the names of its tools and prompts begin.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.written.prefix = Some(prefix.into());
@@ -61,7 +61,7 @@ impl Plugin {
         self
     }
 
-    /// Publishes only these tools: names as the plugin gives them, or beginnings of names with `*` at the end.
+    /// Publishes only these tools: names as the plugin gives them, or beginnings of names followed by `*`.
     #[must_use]
     pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.written.tools = Some(names.into_iter().map(Into::into).collect());
@@ -75,7 +75,7 @@ impl Plugin {
         self
     }
 
-    /// Opens a folder to it, at an absolute path of its own.
+    /// Opens a folder of the host to it. The plugin sees the folder at the absolute path `guest`.
     #[must_use]
     pub fn dir(mut self, host: impl AsRef<Path>, guest: impl Into<String>, access: Access) -> Self {
         let host = host.as_ref().to_string_lossy().into_owned();
@@ -98,31 +98,31 @@ impl Plugin {
         self
     }
 
-    /// How long one of its calls may take.
+    /// Sets how long one of its calls may take.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.written.limits.timeout_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
-    /// How much memory one of its calls may have, in MiB.
+    /// Sets how much memory one of its calls may have, in MiB.
     #[must_use]
     pub fn memory_mib(mut self, mib: usize) -> Self {
         self.written.limits.memory_mib = Some(mib);
         self
     }
 
-    /// How many of its calls may run at once.
+    /// Sets how many of its calls may run at once.
     #[must_use]
     pub fn concurrency(mut self, calls: usize) -> Self {
         self.written.limits.concurrency = Some(calls);
         self
     }
 
-    /// What the plugin finds as its config: anything that serialises to a table.
+    /// Sets what the plugin gets as its own config: anything that serialises to a table.
     ///
     /// # Errors
-    /// If it does not: if it is no map or struct, or holds a null.
+    /// If it does not serialise to a table: because it is no map or struct, or contains a null.
     pub fn config(mut self, config: impl Serialize) -> Result<Self> {
         self.written.config = toml::Table::try_from(config).context("the plugin's config")?;
         Ok(self)
@@ -145,7 +145,7 @@ impl Plugin {
 }
 
 impl Config {
-    /// Takes a plugin in, in the place of the one with its id or after all others.
+    /// Adds a plugin after all others, or replaces the one with its id.
     pub fn give(&mut self, plugin: Plugin) -> Result<()> {
         let plugin = Arc::new(plugin.resolve(self)?);
         match self.plugins.iter_mut().find(|other| other.id == plugin.id) {

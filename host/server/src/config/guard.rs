@@ -1,4 +1,5 @@
-//! What wharf trusts must not be writable by others: neither the file, nor a link on its way, nor any folder that leads to it.
+//! Checks that no other user can change what wharf trusts: neither a file itself, nor a link on the way to it, nor any folder
+//! above it.
 
 use std::{os::unix::fs::MetadataExt, path::Path};
 
@@ -7,7 +8,7 @@ use rustix::process::{geteuid, getuid};
 
 use crate::base::paths::hops;
 
-/// Refuses a file that another user owns or may write or replace. `what`: a word for the message.
+/// Refuses a file that another user owns or may write or replace. `what`: what to call it in the message.
 pub fn check_trusted_file(path: &Path, what: &str) -> Result<()> {
     let metadata = std::fs::metadata(path).with_context(|| format!("{}: cannot be read", path.display()))?;
     if !metadata.is_file() {
@@ -27,7 +28,8 @@ pub fn check_trusted_directory(path: &Path, what: &str) -> Result<()> {
     check_way(path, what)
 }
 
-/// Whoever may write a folder may put another file in its place; a sticky folder keeps that to the owner of what is in it.
+/// Checks the folders and links on the way, since whoever may write a folder may replace what is in it. In a sticky folder only
+/// the owner of an entry may replace it.
 fn check_way(path: &Path, what: &str) -> Result<()> {
     let mut paths = hops(path);
     paths.extend(std::fs::canonicalize(path));
@@ -66,17 +68,18 @@ fn is_trusted(user: u32) -> bool {
     user == 0 || user == geteuid().as_raw() || user == getuid().as_raw()
 }
 
-/// Whom the kernel shows as the owner of what belongs to nobody in here, such as the real root.
+/// The owner that the kernel shows for files of users that this user namespace does not know, such as the real root.
 const UNMAPPED: u32 = 65_534;
 
-/// Whether not all users of the machine are known here, as in a container without privileges.
+/// Whether this user namespace knows only some users of the machine, as in an unprivileged container.
 fn in_user_namespace() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let whole = ["0", "0", "4294967295"];
     !map.is_empty() && map.split_whitespace().ne(whole)
 }
 
-/// Whether nobody else is in a group, as in the group that many systems give each user: its right is the user's then.
+/// Whether nobody but trusted users is in a group, as in the private group that many systems give each user. Then a right of
+/// the group is a right of nobody else.
 fn is_private(group: u32) -> bool {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     is_private_by(group, &read("/etc/group"), &read("/etc/passwd"), is_trusted)
@@ -111,7 +114,7 @@ mod tests {
         {
             assert_eq!(is_private_by(group, groups, users, trusted), private, "{group}");
         }
-        // The same number is not the same user.
+        // To trust the user with the same number as the group is not enough, since bob is in it too.
         assert!(!is_private_by(1000, groups, users, |user| user == 1000));
     }
 

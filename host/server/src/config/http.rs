@@ -1,4 +1,4 @@
-//! `[http]`: where to listen, who may come, and how many.
+//! `[http]`: where to listen, who may connect, and how many.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -21,15 +21,15 @@ pub struct Http {
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub sessions: usize,
-    /// A session that nobody uses for so long ends.
+    /// A session that nobody has used for so long is ended.
     pub session_idle: Duration,
     pub listens: usize,
     pub in_flight: usize,
-    /// When a legacy event stream is closed for its client to come back for the rest; none: never.
+    /// After how long a legacy event stream is closed, so that its client comes back for the rest. None: never.
     pub poll_after: Option<Duration>,
 }
 
-/// A bearer token, which no log shows.
+/// A bearer token. Only its digest is kept, and `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     digest: [u8; 32],
@@ -42,12 +42,12 @@ impl Token {
         Self { digest, principal: Principal::Token(URL_SAFE_NO_PAD.encode(digest).into()) }
     }
 
-    /// Whom the token stands for: the same wherever it is used, and no way back to the token.
+    /// The principal of clients with this token. It is the same in every process, and the token cannot be found from it.
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    /// Compares without telling by its time how much was right, or how long it is.
+    /// Compares in a time that shows neither how much of `other` was right nor how long the token is.
     pub fn matches(&self, other: &str) -> bool {
         Sha256::digest(other).as_slice().ct_eq(&self.digest).into()
     }
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// An address and a port. `localhost` is the address of this machine that every program finds.
+/// Parses an address and a port. `localhost` stands for 127.0.0.1.
 pub fn parse_listen(text: &str) -> Result<SocketAddr> {
     let address = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}").parse(),

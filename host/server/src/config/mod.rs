@@ -1,7 +1,7 @@
-//! The operator's file: read, checked, resolved once into types that need no further checks.
+//! The config file: it is read and checked once, and resolved into types that need no further checks.
 //!
-//! `raw` is the file as written; `resolved` is what the rest of wharf sees. The file is trusted, so it is guarded: never
-//! taken from the working directory, and refused if somebody else could have written it.
+//! `raw` is the file as written; `resolved` is what the rest of wharf sees. Since the file is trusted, it is never looked for
+//! in the working directory, and refused if another user could have written it.
 
 #![expect(clippy::disallowed_methods, reason = "the operator's file is read and guarded here")]
 
@@ -34,7 +34,7 @@ pub use resolved::{Config, Roots, Startup};
 pub use settings::Settings;
 pub use source::{Source, State};
 
-/// Where the file is if nobody says: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.
+/// The default place of the file: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.
 pub fn default_path() -> Option<PathBuf> {
     default_paths().next()
 }
@@ -43,7 +43,7 @@ fn default_paths() -> impl Iterator<Item = PathBuf> {
     base_dirs("XDG_CONFIG_HOME", ".config").map(|base| base.join("wharf").join("wharf.toml"))
 }
 
-/// The folder that a variable names, and the one in the home directory that counts without it.
+/// The folder that an environment variable names, then the one in the home directory that is used without the variable.
 pub fn base_dirs(variable: &str, in_home: &str) -> impl Iterator<Item = PathBuf> {
     let named = std::env::var_os(variable).map(PathBuf::from);
     let home = std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(in_home));
@@ -55,17 +55,17 @@ pub fn cache_dir() -> Option<PathBuf> {
     cache_dirs().into_iter().next()
 }
 
-/// Wherever it could be kept, in this order.
+/// All folders that [`cache_dir`] chooses from, the preferred one first.
 pub fn cache_dirs() -> Vec<PathBuf> {
     base_dirs("XDG_CACHE_HOME", ".cache").map(|base| base.join("wharf")).collect()
 }
 
-/// What wharf would trust if it were started without being told which file to use: that file, there or not, and the plugins it
-/// names.
+/// What wharf would trust if it were started without the name of a config: the default file, whether or not it exists, and the
+/// plugins that it names.
 pub fn trusted_by_default() -> Vec<PathBuf> {
     let mut trusted = Vec::new();
     for file in default_paths() {
-        // What it says counts only if it is right; where it lies counts always.
+        // If the text cannot be parsed it names no plugins, but the place of the file is trusted all the same.
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         if let (Ok(raw), Some(base)) = (raw::parse(&text), file.parent()) {
             let plugins = raw.plugins.0.iter().map(|(_, plugin)| plugin.path.clone());
@@ -77,7 +77,7 @@ pub fn trusted_by_default() -> Vec<PathBuf> {
     trusted
 }
 
-/// Reads the file and adds what the command line says. Without a file, the defaults and the command line alone.
+/// Reads the file and adds the command line. Without a file, the config is the defaults and the command line.
 pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let Some(file) = file else { return resolved::resolve(raw::Config::default(), None, command_line) };
     let file = std::path::absolute(file)?;
@@ -86,7 +86,7 @@ pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     from_text(&text, Some(&file), command_line)
 }
 
-/// The same of a text. `file`: where it stands, which relative paths are relative to.
+/// The same for a text. `file`: the file that it is from, to which relative paths are relative.
 pub fn from_text(text: &str, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let name = file.map_or_else(|| "the config".into(), |file| file.display().to_string());
     let raw = raw::parse(text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::access::grants::{Grants, roots};
 
-/// Where a plugin comes from; earlier ones win a clash of names.
+/// Where a plugin comes from. When names clash, the plugin with the earlier origin keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     Configured,
@@ -33,29 +33,29 @@ pub struct PluginConfig {
     pub prefix: String,
     pub tools: Option<Vec<Pattern>>,
     pub prompts: Option<Vec<Pattern>>,
-    /// Its own table.
+    /// The plugin's own config.
     pub settings: Settings,
-    /// Whether a client's calls may follow each other in one instance.
+    /// Whether one instance may serve several calls of the same client, one after the other.
     pub reuse: bool,
     pub limits: Limits,
-    /// None: it runs nothing in the background.
+    /// None: calls of this plugin cannot become tasks.
     pub tasks: Option<TaskLimits>,
     pub grants: Grants,
 }
 
-/// How long a call in the background may run, and how long it is kept, counted from its beginning.
+/// How long a task may run, and how long it is kept, counted from its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskLimits {
     pub timeout: Duration,
     pub ttl: Duration,
 }
 
-/// What plugins get whose own tables say nothing.
+/// The limits of plugins whose own tables set none.
 #[derive(Debug, Clone)]
 pub struct DefaultLimits {
     pub call: Limits,
     tasks: TaskLimits,
-    /// Whether anything runs in the background at all.
+    /// Whether calls can become tasks at all.
     background: bool,
 }
 
@@ -107,7 +107,7 @@ impl DefaultLimits {
     }
 }
 
-/// A name, or a beginning of names with `*` at its end.
+/// A name, or the beginning of names followed by `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
@@ -121,7 +121,7 @@ impl Pattern {
 }
 
 impl PluginConfig {
-    /// Whether the operator lets a tool be published, by the name that the plugin gives it.
+    /// Whether the operator allows a tool to be published. `name`: as the plugin calls it.
     pub fn allows_tool(&self, name: &str) -> bool {
         allows(self.tools.as_deref(), name)
     }
@@ -190,7 +190,7 @@ pub fn resolve(
     })
 }
 
-/// The id of a plugin: what prefixes and `[plugins.<id>]` are made of.
+/// Checks the id of a plugin, which prefixes and `[plugins.<id>]` are made of.
 pub fn check_id(id: &str) -> Result<()> {
     ensure!(
         !id.is_empty() && id.len() <= 64 && id.chars().all(is_name_character),

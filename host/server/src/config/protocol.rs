@@ -1,4 +1,4 @@
-//! `[protocol]`: which parts of MCP are served, and what clients are told of their lists.
+//! `[protocol]`: which parts of MCP are served, and how long clients may keep lists.
 
 use anyhow::{Result, bail, ensure};
 use wharf_protocol::encode::CacheHint;
@@ -7,21 +7,21 @@ use super::{bounds::parse_hex32, raw};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Protocol {
-    /// The revisions without a handshake.
+    /// Whether the revisions without a handshake are served.
     pub modern: bool,
-    /// The revisions with a handshake.
+    /// Whether the revisions with a handshake are served.
     pub legacy: bool,
-    /// The transport of 2024-11-05, beside the endpoint of today.
+    /// Whether the HTTP transport of 2024-11-05 is served, besides the current one.
     pub sse: bool,
-    /// Calls in the background, as 2025-11-25 has them and as the extension of 2026-07-28 does.
+    /// Whether tasks are served: those of 2025-11-25, and those of the extension of 2026-07-28.
     pub tasks: bool,
-    /// Seals what modern clients carry between rounds. Without one, a key of this process alone.
+    /// The key that seals what modern clients carry between rounds. None: each process makes a key of its own.
     pub state_key: Option<StateKey>,
     /// How long clients may keep lists.
     pub lists: CacheHint,
 }
 
-/// A key, which no log shows.
+/// A key, of which `Debug` shows nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StateKey(pub [u8; 32]);
 
@@ -31,7 +31,7 @@ impl std::fmt::Debug for StateKey {
     }
 }
 
-/// The most that clients may be told to keep a list for: a day.
+/// The longest time for which clients may be told to keep a list: a day.
 const MAX_TTL_MS: u64 = 24 * 3600 * 1000;
 
 pub fn resolve(raw: &raw::Protocol) -> Result<Protocol> {

@@ -1,4 +1,4 @@
-//! The file as written. Unknown keys are errors that name the line and the nearest key there is.
+//! The config file as it is written. Unknown keys are errors that name the line and the most similar known key.
 
 use std::{fmt, marker::PhantomData};
 
@@ -157,7 +157,7 @@ pub fn parse(text: &str) -> Result<Config, String> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         let line = text.get(..start).unwrap_or(text).matches('\n').count() + 1;
-        // Of a second key with one name the span is the key, and the message does not name it.
+        // For a duplicate key, the message does not name the key, but the span covers it.
         let key = error.span().filter(|_| error.message() == "duplicate key").and_then(|span| text.get(span));
         match key {
             Some(key) => format!("{line}: the key `{key}` stands here a second time"),

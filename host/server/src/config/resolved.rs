@@ -27,21 +27,20 @@ use crate::access::{
 
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Counts the configs that have been in use, this one included.
+    /// How many configs have been in use so far, this one included.
     pub number: u64,
     pub file: Option<PathBuf>,
     pub startup: Arc<Startup>,
     pub plugin_dir: Option<PathBuf>,
     pub roots: Roots,
     pub page_items: usize,
-    /// Defaults for plugins that say nothing.
+    /// The limits of plugins that set none.
     pub limits: DefaultLimits,
     /// In file order, then those of the command line.
     pub plugins: Vec<Arc<PluginConfig>>,
 }
 
-/// What things are made by when wharf starts, and stay so until it starts anew. Everything else in the config takes effect
-/// when the file is read.
+/// Settings that take effect only when wharf starts. All others take effect when the file is read again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Startup {
     pub face: Face,
@@ -49,19 +48,19 @@ pub struct Startup {
     pub protocol: Protocol,
     pub total_concurrency: usize,
     pub total_memory_bytes: usize,
-    /// What wharf itself uses for plugins and clients.
+    /// The memory that wharf itself may use for plugins and clients.
     pub total_host_memory_bytes: usize,
     pub compile_memory_bytes: usize,
     pub compile_timeout: Duration,
     pub message_bytes: usize,
-    /// Tasks that are kept at once, running or not.
+    /// How many tasks are kept at once, running or not.
     pub total_tasks: usize,
 }
 
 impl Startup {
-    /// The keys of the file by which this is not the other.
+    /// The keys of the file whose values differ between the two.
     pub fn differs(&self, other: &Self) -> Vec<&'static str> {
-        // All of it, so that whoever adds one names it.
+        // Destructured completely, so that whoever adds a field names its key here.
         let Self {
             face,
             http,
@@ -93,9 +92,9 @@ impl Startup {
 /// Which folders are roots, as the operator wrote it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Roots {
-    /// Where those of clients may lie.
+    /// Where the roots of clients may lie.
     pub within: Option<Vec<PathBuf>>,
-    /// The operator's own.
+    /// The roots that the operator opens.
     pub fixed: Vec<PathBuf>,
     pub from: RootsFrom,
 }
@@ -112,7 +111,7 @@ impl Roots {
             fixed.push(std::path::absolute(root)?);
         }
         let from = match raw.from.as_deref() {
-            // Who names a folder when starting wharf wants it open.
+            // A folder that was named with `--root` is meant to be open, even if the client has roots.
             None if !command_line.roots.is_empty() => RootsFrom::Both,
             None => RootsFrom::default(),
             Some(from) => RootsFrom::parse(from)?,
@@ -121,7 +120,7 @@ impl Roots {
     }
 }
 
-/// A path as the file writes it: relative to the file, or with `~` for the home directory.
+/// Makes a path of the file absolute: it may be relative to the file's folder, or begin with `~` for the home directory.
 pub fn absolute(path: &str, base: Option<&Path>) -> Result<PathBuf> {
     ensure!(!path.is_empty(), "a path is empty");
     let path = match path.strip_prefix("~/").zip(std::env::home_dir()) {
@@ -197,14 +196,14 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
 }
 
 impl Config {
-    /// All that it says of places on disk, with where compiled code is kept.
+    /// All that the config says about places on disk, and the folder where compiled code is kept.
     pub fn places(&self, cache: Option<&Path>) -> Places {
         let binary = std::env::current_exe().ok();
         let plugins = self.plugins.iter().filter_map(|plugin| plugin.source.path());
         let within_folders = self.plugin_dir.as_deref().into_iter().chain(cache).map(|folder| folder.join("*"));
         let own = [&self.file, &binary].into_iter().flatten().map(PathBuf::as_path);
         let now = plugins.chain(own).map(Path::to_path_buf).chain(within_folders);
-        // What the next start would trust counts as well, whatever was chosen for this one.
+        // What wharf would trust by default at its next start is protected as well, even if this start uses other files.
         let later =
             super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));
         Places {
@@ -216,12 +215,12 @@ impl Config {
         }
     }
 
-    /// The config of a plugin named on the command line: the defaults, and what was allowed there.
+    /// The config of a plugin named on the command line: the defaults, and the access that `--allow` grants.
     pub fn on_command_line(&self, path: &Path, command_line: &CommandLine) -> Result<PluginConfig> {
         plugin::on_command_line(path, &self.limits, command_line)
     }
 
-    /// The config of a plugin that was only dropped into the folder: the defaults and no grants.
+    /// The config of a plugin that lies in the plugin folder: the defaults and no grants.
     pub fn dropped_in(&self, id: &str, path: PathBuf) -> PluginConfig {
         PluginConfig {
             id: id.to_owned(),

@@ -1,17 +1,18 @@
-//! A plugin's own table as the plugin gets it, with the secrets in it known, so that no log shows them.
+//! A plugin's own config as the plugin gets it. The secrets in it are remembered, so that they can be kept out of the log.
 
 use std::{fmt, sync::Arc};
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-/// Shorter values stand in too many innocent texts to be kept out of them.
+/// Shorter values are not replaced in texts, since they occur by chance in too many.
 const MIN_SECRET_BYTES: usize = 4;
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
     json: Arc<str>,
-    /// Values that came from the environment, as they are and as JSON writes them; the longest first.
+    /// The values that came from the environment, as they are and as they are escaped in JSON. The longest is first, so that no
+    /// part of one is replaced before the whole.
     secrets: Vec<String>,
 }
 
@@ -45,7 +46,7 @@ impl Settings {
         Arc::clone(&self.json)
     }
 
-    /// A plugin's text without the secrets that the operator gave it.
+    /// Replaces in a plugin's text the secrets that the operator gave it.
     pub fn redacted(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
     }

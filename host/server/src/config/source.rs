@@ -1,4 +1,4 @@
-//! Where the component of a plugin is: in a file, or in the memory of the program that wharf is part of.
+//! Where the component of a plugin is: in a file, or in the memory of an embedding program.
 
 use std::{
     fmt,
@@ -19,7 +19,7 @@ pub enum Source {
     Bytes(Component),
 }
 
-/// A component in memory. The same bytes are the same component.
+/// A component in memory. Components with the same bytes are equal.
 #[derive(Clone)]
 pub struct Component {
     digest: [u8; 32],
@@ -52,7 +52,7 @@ impl fmt::Debug for Component {
     }
 }
 
-/// Enough to see that it is not what it was.
+/// Enough about a source to see whether it has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     File(Stamp),
@@ -75,7 +75,7 @@ impl Source {
         }
     }
 
-    /// A file with the component in it, read from its beginning.
+    /// Opens a file with the component in it, at its beginning.
     pub fn open(&self) -> io::Result<File> {
         match self {
             Self::File(path) => File::open(path),

@@ -1,3 +1,3 @@
-//! What is known of each run of a plugin afterwards, and who is told.
+//! Records of the runs of plugins, and who is told about them.
 
 pub mod record;

@@ -1,4 +1,5 @@
-//! What plugins announce of their lists while they run, collected before it queues: of each plugin and kind, at most one waits.
+//! Collects what plugins announce about their lists while they run. For each plugin and kind of list, at most one announcement
+//! waits, however many there are.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use wharf_sandbox::model::Kind;
 
-/// Which lists.
+/// A set of kinds of lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kinds(u8);
 
@@ -32,7 +33,7 @@ impl Kinds {
     }
 }
 
-/// Cheap to clone; all clones are one.
+/// The announcements that wait. Cheap to clone; all clones share them.
 #[derive(Clone, Default)]
 pub struct Announcements(Arc<Waiting>);
 
@@ -59,7 +60,7 @@ impl Announcements {
         std::mem::take(&mut self.0.by_plugin.lock())
     }
 
-    /// Waits for news. What was added before counts too.
+    /// Waits until something was added. Returns at once if that happened before the call.
     pub async fn notified(&self) {
         self.0.news.notified().await;
     }

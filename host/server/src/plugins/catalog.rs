@@ -1,8 +1,8 @@
-//! Everything that is served, at one moment. Immutable: a change makes a new catalog.
+//! Everything that is served at one moment. A catalog never changes: each change makes a new one.
 //!
-//! Order is deterministic: plugins by precedence (configured before dropped in, then file order, then id), entries as
-//! their plugin lists them. Each kind has a generation that grows when its list changes; whoever tells clients about
-//! changes compares generations, so a burst of changes is told once.
+//! The order is always the same: plugins by precedence (configured before dropped in, then file order, then id), and entries as
+//! their plugin lists them. Each kind of list has a generation that grows when the list changes. Clients are told when a
+//! generation has changed, so a burst of changes is told once.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,21 +22,22 @@ use crate::{
     config::PluginConfig,
 };
 
-/// A plugin as it is served: its code, what the operator says of it, what it offers.
+/// A plugin as it is served: its code, its config and what it offers.
 #[derive(Clone)]
 pub struct Served {
     pub plugin: Plugin,
     pub config: Arc<PluginConfig>,
-    /// What the offer was made for: of what was narrowed since, the offer shows nothing yet.
+    /// The config that the offer was made for. `config` may have been narrowed since, which the offer does not show yet.
     pub listed_for: Arc<PluginConfig>,
     pub offer: Arc<Offer>,
-    /// Held while something is checked against a schema of the plugin for long.
+    /// Held during a long check against a schema of the plugin, so that there is one at a time.
     pub checks: Arc<Semaphore>,
-    /// Held while a large result of the plugin is worked on.
+    /// Held while a large result of the plugin is checked and written, so that there is one at a time.
     pub results: Arc<Semaphore>,
-    /// Held by each of its calls that runs in the background.
+    /// Held by each of the plugin's calls that runs as a task.
     pub tasks: Arc<Semaphore>,
-    /// Cancelled when access is taken away: the plugin is removed, or a grant narrowed. Not when it is replaced.
+    /// Cancelled when the plugin is removed or one of its grants is narrowed, which stops its calls. Not cancelled when the
+    /// plugin is replaced.
     pub revoked: CancellationToken,
 }
 
@@ -70,7 +71,7 @@ impl List {
     }
 }
 
-/// A place in the catalog: which plugin, which of its entries.
+/// A place in the catalog: the index of the plugin, and that of the entry in the plugin's list.
 type Place = (usize, usize);
 
 #[derive(Default)]
@@ -82,11 +83,11 @@ pub struct Catalog {
     templates: Templates,
     pub generations: Generations,
     pub page_items: usize,
-    /// Per revision and list: the results of its pages, made when first asked for.
+    /// For each revision and list, the results for its pages. They are made when they are first asked for.
     pages: [[OnceLock<Vec<Arc<str>>>; List::ALL.len()]; Revision::ALL.len()],
 }
 
-/// A plugin that cannot be served beside the others.
+/// A plugin cannot be served together with the others, because a name of its own is taken.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Clash {
     pub loser: String,
@@ -94,7 +95,7 @@ pub struct Clash {
 }
 
 impl Catalog {
-    /// Puts plugins side by side, in order of precedence. Fails for the first one whose names another already has.
+    /// Builds a catalog of plugins in order of precedence. Fails for the first one with a name that an earlier one has.
     pub fn build(served: Vec<Served>, generations: Generations, page_items: usize) -> Result<Self, Clash> {
         let served: Vec<Arc<Served>> = served.into_iter().map(Arc::new).collect();
         let mut catalog = Self { generations, page_items, ..Self::default() };
@@ -109,7 +110,7 @@ impl Catalog {
                 ),
             };
             for (entry, tool) in one.offer.tools.iter().enumerate() {
-                // The operator may have taken it out since it was listed.
+                // The operator may have excluded the tool since the plugin listed it.
                 if !one.config.allows_tool(&tool.own_name) {
                     continue;
                 }
@@ -129,7 +130,8 @@ impl Catalog {
                 if let Some((with, _)) = catalog.resources.insert(resource.uri.clone(), (at, entry)) {
                     return Err(clash("resource", &resource.uri, with));
                 }
-                // What an earlier plugin's template covers is that plugin's, however exactly a later one names it.
+                // A URI that matches an earlier plugin's template belongs to that plugin, even if a later one lists this very
+                // URI.
                 if let Some((with, _)) = catalog.templates.find(&served, &resource.uri).filter(|(with, _)| *with < at) {
                     return Err(clash("resource", &resource.uri, with));
                 }
@@ -161,8 +163,9 @@ impl Catalog {
         Some((served, served.offer.prompts.get(entry)?))
     }
 
-    /// Who serves a URI: the plugin that lists it, else the first plugin, in order of precedence, with a template that matches;
-    /// of its templates, the one with the longest literal prefix. Also gives the MIME type that was listed.
+    /// The plugin that serves a URI, with the MIME type that it listed. That is the plugin that lists the URI, else the first
+    /// one, in order of precedence, with a template that matches. Of several templates that match, the one with the longest
+    /// literal prefix is used.
     pub fn resource(&self, uri: &str) -> Option<(&Served, Option<&str>)> {
         if let Some((plugin, entry)) = self.resources.get(uri) {
             let served = self.served.get(*plugin)?;
@@ -173,7 +176,7 @@ impl Catalog {
         Some((served, served.offer.templates.get(entry)?.published.mime_type.as_deref()))
     }
 
-    /// Who offers a template, by its text.
+    /// The plugin that offers the template with this text.
     pub fn template(&self, text: &str) -> Option<&Served> {
         self.served
             .iter()
@@ -181,7 +184,7 @@ impl Catalog {
             .map(|served| &**served)
     }
 
-    /// Whether a URI is the plugin's to announce changes of.
+    /// Whether a plugin serves this URI, and so may announce changes of it.
     pub fn owns(&self, plugin: &str, uri: &str) -> bool {
         self.resource(uri).is_some_and(|(served, _)| served.config.id == plugin)
     }
@@ -239,7 +242,7 @@ impl Catalog {
     }
 }
 
-/// Templates by what they begin with, so that a URI is tried only against those that could match.
+/// Templates by their literal prefixes, so that a URI is matched only against those that could match.
 #[derive(Default)]
 struct Templates(BTreeMap<String, Vec<Place>>);
 
@@ -267,12 +270,13 @@ impl Templates {
         best.map(|(place, _)| place)
     }
 
-    /// The templates whose literal beginning the URI has, and how long that is; the longest first.
+    /// The templates whose literal prefix the URI begins with, and the length of that prefix; the longest first.
     fn beginnings<'a>(&'a self, uri: &'a str) -> impl Iterator<Item = (usize, &'a Vec<Place>)> {
         let mut end = uri;
         std::iter::from_fn(move || {
             loop {
-                // The largest key that is not behind what is left: itself a beginning, or it shows how much to drop.
+                // The largest key that does not sort after `end`. If `end` does not begin with it, any shorter prefix must be
+                // one of the part that the two have in common, so `end` is cut down to that.
                 let (key, places) = self.0.range::<str, _>((Bound::Unbounded, Bound::Included(end))).next_back()?;
                 let common = common_prefix(key, end);
                 if common == key.len() {
@@ -290,12 +294,12 @@ fn common_prefix(one: &str, other: &str) -> usize {
     one.floor_char_boundary(bytes)
 }
 
-/// A text without its last character; none if there is none.
+/// A text without its last character; none if the text is empty.
 fn shorter(text: &str) -> Option<&str> {
     text.char_indices().next_back().and_then(|(at, _)| text.get(..at))
 }
 
-/// A cursor names a list and a page, and nothing else: it needs no memory and is harmless to change.
+/// A cursor contains only a list and a page number: the server need not remember it, and a client that changes it does no harm.
 fn cursor(list: List, page: usize) -> String {
     URL_SAFE_NO_PAD.encode(format!("{}:{page}", list.key()))
 }

@@ -1,5 +1,5 @@
-//! What the library has done elsewhere: loading a plugin's code and asking it what it offers, with all the waiting there is
-//! in that. Nothing here decides what is served.
+//! The slow part of the library's work, which it leaves to tasks: to load a plugin's code and ask what the plugin offers.
+//! Nothing here decides what is served.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,9 +21,10 @@ use crate::{
     schema::{budget, budget::Lengths},
 };
 
-/// Plugins that are asked for their lists at once: a share of the sandboxes, so that calls go on beside them.
+/// How many plugins are asked for their lists at once. These run in the same sandbox as calls, which must not have to wait for
+/// them.
 const ASKED_AT_ONCE: usize = 16;
-/// A list that takes longer is not waited for when wharf starts.
+/// After how long a list counts as slow, so that the start of wharf does not wait for it.
 const SLOW_LIST: Duration = Duration::from_secs(2);
 
 pub struct Installer {
@@ -41,12 +42,12 @@ pub struct Fresh {
     pub offer: Arc<Offer>,
 }
 
-/// What came of it.
+/// The outcome of installing a plugin.
 pub enum Installed {
-    /// What is served is what there should be.
+    /// What is served is up to date.
     Same,
     Fresh(Box<Fresh>),
-    /// `instead`: the version that serves, as the operator wants it now.
+    /// `instead`: the version that is served now, with the new config.
     Failed {
         problem: Problem,
         instead: Option<Box<Fresh>>,
@@ -58,7 +59,7 @@ impl Installer {
         Self { loader, scopes, ledger, observers, asking: Semaphore::new(ASKED_AT_ONCE) }
     }
 
-    /// Loads a plugin if its file or its config is not that of the one that serves. `slow` is called once if it takes long.
+    /// Loads a plugin if its file or its config has changed since the served version. `slow` is called if it takes long.
     pub async fn install(&self, current: Option<&Served>, config: &Arc<PluginConfig>, slow: impl Fn()) -> Installed {
         let problem = match self.loader.code(config, &slow).await {
             Ok(code) => {
@@ -81,16 +82,16 @@ impl Installer {
         Installed::Failed { problem, instead: instead.map(Box::new) }
     }
 
-    /// Asks a plugin that serves for its lists once more.
+    /// Asks a plugin that is served for its lists again.
     pub async fn list_again(&self, served: &Served, slow: impl Fn()) -> Installed {
         match self.list(served.plugin.code().clone(), &served.config, slow).await {
-            // The same plugin, so that what it has running counts.
+            // The plugin stays the same object, so that calls that run already still count towards its limits.
             Ok(fresh) => Installed::Fresh(Box::new(Fresh { plugin: served.plugin.clone(), ..fresh })),
             Err(problem) => Installed::Failed { problem, instead: None },
         }
     }
 
-    /// A plugin whose new version fails keeps serving the old one, but as the operator wants it now.
+    /// If the new version of a plugin fails, the old one is still served, but with the new config.
     async fn keep_serving(&self, served: &Served, config: &Arc<PluginConfig>) -> Option<Fresh> {
         let code = served.plugin.code().clone();
         if config.sha256.as_ref().is_some_and(|expected| expected != code.digest()) {
@@ -101,10 +102,10 @@ impl Installer {
         Some(Fresh { plugin: Plugin::new(code, spec(config)), config: Arc::clone(config), offer })
     }
 
-    /// Has the plugin say what it offers, and checks it.
+    /// Asks a plugin what it offers, and checks the answer.
     async fn list(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
         let plugin = Plugin::new(code, spec(config));
-        // Never closed.
+        // The semaphore is never closed, so this cannot fail.
         let turn = self.asking.acquire().await;
         let scope = self.scopes.for_listing(&config.id, &config.grants);
         let record = self.observers.begin(|| Begun {
@@ -146,7 +147,8 @@ impl Installer {
         Ok(Fresh { plugin, config: Arc::clone(config), offer })
     }
 
-    /// Checks a listing where it can do no harm: on a thread with a known stack, charged to the plugin's account.
+    /// Checks a listing on a thread with a large stack and within a time limit, so that a hostile one does no harm. Its memory
+    /// is charged to the plugin's account.
     async fn check(
         &self,
         config: &Arc<PluginConfig>,

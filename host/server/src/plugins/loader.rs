@@ -1,4 +1,4 @@
-//! From the source of a plugin to its compiled code, once for each state of the source. Several at a time.
+//! Compiles the code of plugins, once for each state of a source. Several plugins can be loaded at a time.
 
 use std::{collections::HashMap, fs::File, sync::Arc, time::Duration};
 
@@ -8,17 +8,17 @@ use wharf_sandbox::{Code, Sandbox};
 use super::status::{Problem, Stage};
 use crate::config::{self, PluginConfig, Source, State};
 
-/// What takes longer than this is said.
+/// After how long `progress` is told about a load.
 const LONG: Duration = Duration::from_millis(300);
 
 pub struct Loader {
     sandbox: Arc<Sandbox>,
     read: Mutex<HashMap<Source, Read>>,
-    /// Says on stderr what takes long.
+    /// Called with a message when a load takes long.
     progress: fn(&str),
 }
 
-/// What is known of a source: enough to see that it changed, and what came of it.
+/// What is known about a source: its state when it was read, and the result of loading it.
 #[derive(Clone)]
 struct Read {
     state: State,
@@ -30,12 +30,13 @@ impl Loader {
         Self { sandbox, read: Mutex::default(), progress }
     }
 
-    /// Forgets sources that are no plugins any more.
+    /// Forgets the sources that no plugin has any more.
     pub fn forget_all_but(&self, keep: impl Fn(&Source) -> bool) {
         self.read.lock().retain(|source, _| keep(source));
     }
 
-    /// The code of a plugin, compiled if its source is not as it was when it was read last. `slow` is called once if that takes long.
+    /// The code of a plugin. It is compiled if the source has changed since it was read last. `slow` is called once if that
+    /// takes long.
     pub async fn code(&self, config: &PluginConfig, slow: impl Fn()) -> Result<Code, Problem> {
         let problem = |stage, text: String| Problem { stage, text };
         if let Some(path) = config.source.path() {
@@ -49,7 +50,7 @@ impl Loader {
             None => {
                 let file = config.source.open().map_err(unreadable)?;
                 let code = self.load(&config.id, file, slow).await;
-                // With its state from before it was read: if it changed meanwhile, it will be read again.
+                // The state is from before the file was read, so that a change in the meantime leads to another read.
                 self.read.lock().insert(config.source.clone(), Read { state, code: code.clone() });
                 code
             }

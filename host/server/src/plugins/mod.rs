@@ -1,4 +1,4 @@
-//! The set of plugins: files noticed, loaded, asked for their lists, and published as one catalog after the other.
+//! The set of plugins: their files are watched and loaded, their lists are asked for, and all of it is published as a catalog.
 
 #![expect(clippy::disallowed_methods, reason = "plugins are found and opened here")]
 

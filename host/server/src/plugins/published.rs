@@ -1,5 +1,5 @@
-//! What others see of the library: the catalog, how each plugin fares, and where to say that something changed; and the
-//! library's end of the same.
+//! What the library publishes: the catalog, the status of each plugin, and channels to report changes. [`Published`] is for all
+//! others, [`Publisher`] for the library.
 
 use std::{
     collections::BTreeMap,
@@ -18,28 +18,28 @@ use super::{
 };
 use crate::base::text::escaped;
 
-/// How long clients wait for the first load; what is not ready by then follows.
+/// How long clients wait for the first load. Plugins that are not ready by then follow later.
 pub const FIRST_LOAD: Duration = Duration::from_secs(15);
 
-/// Failures that a slow listener may be behind.
+/// How many failures a slow listener may be behind before it misses some.
 const FAILURES_KEPT: usize = 64;
 
-/// What others see of the library.
+/// What all others see of the library.
 #[derive(Clone)]
 pub struct Published {
     pub catalog: watch::Receiver<Arc<Catalog>>,
     /// True once the first load is over.
     pub ready: watch::Receiver<bool>,
-    /// What there was when it was over: no list that a client has seen is older.
+    /// The generations of the lists when the first load was over. No client has seen older lists.
     pub first: Arc<OnceLock<Generations>>,
-    /// Told when something on disk may have changed.
+    /// To be notified when something on disk may have changed.
     pub files: Arc<Notify>,
-    /// The number of the last config by which all is served that can be.
+    /// The number of the last config of which every plugin is served or has failed.
     pub settled: watch::Receiver<u64>,
-    /// Where plugins say that their lists changed.
+    /// Where plugins' announcements of changed lists go.
     pub announcements: Announcements,
     pub(crate) status: Arc<Mutex<BTreeMap<Subject, Status>>>,
-    /// Told of plugins that fail, in one sentence for clients.
+    /// Gets a sentence for clients about each plugin that fails.
     pub failures: broadcast::Sender<Arc<str>>,
 }
 
@@ -48,7 +48,7 @@ impl Published {
         self.status.lock().clone()
     }
 
-    /// The catalog, once there is one; after [`FIRST_LOAD`] whatever there is.
+    /// The catalog. Waits for the first load, but for [`FIRST_LOAD`] at the most.
     pub async fn catalog(&self) -> Arc<Catalog> {
         if !*self.ready.borrow() {
             let mut ready = self.ready.clone();
@@ -59,7 +59,7 @@ impl Published {
     }
 }
 
-/// The library's end: what it writes here, others see.
+/// The library's end of [`Published`].
 pub struct Publisher {
     catalog: watch::Sender<Arc<Catalog>>,
     ready: watch::Sender<bool>,
@@ -108,18 +108,18 @@ impl Publisher {
         self.ready.send_replace(true);
     }
 
-    /// What clients were told last of how often lists have changed.
+    /// The generations of the published catalog.
     pub fn generations(&self) -> Generations {
         self.catalog.borrow().generations
     }
 
-    /// `first`: what counts as the first load, if there was none.
+    /// Publishes a catalog. `first`: the generations of the first load, if this is the first catalog.
     pub fn publish(&self, catalog: Catalog, first: Generations) {
         self.first.get_or_init(|| first);
         self.catalog.send_replace(Arc::new(catalog));
     }
 
-    /// All is served that can be by the config with this number.
+    /// Notes that every plugin of the config with this number is served or has failed.
     pub fn settle(&self, number: u64) {
         self.settled.send_if_modified(|settled| std::mem::replace(settled, number) != number);
     }
@@ -128,7 +128,7 @@ impl Publisher {
         self.status.lock().retain(|subject, _| keep(subject));
     }
 
-    /// True if this is news.
+    /// Sets or removes a status. True if that is a change.
     pub fn set_status(&self, subject: Subject, new: Option<Status>) -> bool {
         let mut status = self.status.lock();
         let old = match new.clone() {
@@ -138,8 +138,8 @@ impl Publisher {
         old != new
     }
 
-    /// Tells operator and clients of a failure, once until it changes. Clients hear that there is one; what exactly is the
-    /// operator's, since a plugin can put into it whatever it knows.
+    /// Tells the operator and clients about a failure, once until it changes. Only the operator gets the details, since a
+    /// plugin can put anything that it knows into them.
     pub fn report(&self, subject: Subject, stage: Stage, problem: &str, last_good: bool) {
         let problem = escaped(problem);
         let status = Status::Failed { problem: Problem { stage, text: problem.clone() }, last_good };
@@ -147,7 +147,7 @@ impl Publisher {
         if self.set_status(subject, Some(status)) {
             let still = if last_good { "; its last good version serves" } else { "" };
             tracing::error!(plugin = name, stage = %stage, "does not load: {problem}{still}");
-            // Nobody listening is no failure.
+            // Sending fails only if nobody listens, which is fine.
             let shown = Path::new(&name).file_name().unwrap_or_default().to_string_lossy();
             let text =
                 format!("The plugin `{}` does not load ({stage}){still}; the server's log says why.", escaped(&shown));

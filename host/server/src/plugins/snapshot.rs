@@ -1,5 +1,4 @@
-//! How everything fares at one moment, in words and numbers: what `check` and `inspect` print, and what an embedding program
-//! can show.
+//! The status of all plugins at one moment, for `wharf check` and `wharf inspect` to print and for embedding programs to show.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +13,15 @@ use crate::{
     schema::readable,
 };
 
-/// A plugin, or what should be one.
+/// The status of a plugin, or of something that should be one.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PluginStatus {
-    /// Which.
+    /// What this is the status of.
     pub subject: Subject,
-    /// How it fares.
+    /// Whether it is served as it should be.
     pub status: Status,
-    /// What is served of it: this version, or the last good one.
+    /// What is served of it now, which may be the last good version.
     pub serving: Option<Serving>,
 }
 
@@ -32,27 +31,27 @@ pub struct PluginStatus {
 pub struct Serving {
     /// The SHA-256 of its component, in hexadecimal.
     pub sha256: String,
-    /// Its tools, in its own order, as all of the following.
+    /// Its tools. All lists are in the plugin's own order.
     pub tools: Vec<Entry>,
-    /// By URI.
+    /// Its resources, named by their URIs.
     pub resources: Vec<Entry>,
-    /// By URI template.
+    /// Its resource templates, named by their URI templates.
     pub templates: Vec<Entry>,
-    /// By name.
+    /// Its prompts.
     pub prompts: Vec<Entry>,
     /// Whether it completes arguments.
     pub completions: bool,
     /// What it is granted, a few words for each thing.
     pub granted: Vec<String>,
-    /// What its imports would let it use, if it were granted; and what of that is not.
+    /// What its imports would let it use, if all of it were granted.
     pub could_use: Vec<&'static str>,
-    /// See `could_use`.
+    /// The part of `could_use` that is not granted.
     pub not_granted: Vec<&'static str>,
     /// The interfaces that its component imports.
     pub imports: Vec<String>,
-    /// Whether calls of the same client may follow each other in one instance.
+    /// Whether one instance may serve several calls of the same client, one after the other.
     pub reused: bool,
-    /// What the operator should know: of its directories, and of schemas that some clients cannot read.
+    /// What the operator should know, such as missing directories, and schemas that some clients cannot read.
     pub notes: Vec<String>,
 }
 
@@ -60,18 +59,18 @@ pub struct Serving {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Entry {
-    /// As clients know it.
+    /// Its name as clients know it.
     pub name: String,
-    /// As the plugin calls it.
+    /// Its name as the plugin calls it.
     pub own_name: String,
-    /// For people and models; empty if there is none.
+    /// The description for people and models; empty if there is none.
     pub description: String,
     /// The JSON Schema of its arguments, if it is a tool.
     pub schema: Option<String>,
 }
 
 impl Published {
-    /// How every plugin fares now.
+    /// The status of every plugin now.
     pub fn plugins(&self, scopes: &Scopes) -> Vec<PluginStatus> {
         let catalog = self.catalog.borrow().clone();
         let of = |subject: &Subject| catalog.served().iter().find(|served| subject.is_plugin(&served.config.id));
@@ -122,11 +121,11 @@ impl Serving {
     }
 }
 
-/// Tools whose schemas are right and yet keep some clients from connecting: one note for each kind of trouble.
+/// Notes about tools whose schemas are valid but keep some clients from connecting, one for each kind of trouble.
 fn unreadable(offer: &Offer) -> impl Iterator<Item = String> {
     let mut tools: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for tool in &offer.tools {
-        // It was read when it was compiled.
+        // The schema was parsed when it was compiled, so this cannot fail.
         let schema = serde_json::from_str(tool.input.text.get()).unwrap_or_default();
         for trouble in readable::troubles(&schema) {
             tools.entry(trouble).or_default().push(&tool.own_name);

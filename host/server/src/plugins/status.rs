@@ -1,4 +1,4 @@
-//! How each plugin fares, for `check` and for the log.
+//! The status of each plugin.
 
 use std::{fmt, path::PathBuf};
 
@@ -7,9 +7,9 @@ use std::{fmt, path::PathBuf};
 pub enum Subject {
     /// The plugin folder itself.
     PluginDir,
-    /// A file of the plugin folder that cannot be any plugin.
+    /// A file in the plugin folder that cannot be a plugin, because of its name.
     File(PathBuf),
-    /// By its id.
+    /// The plugin with this id.
     Plugin(String),
 }
 
@@ -19,7 +19,7 @@ impl Subject {
         Self::Plugin(id.to_owned())
     }
 
-    /// Whether it is the plugin with this id.
+    /// Whether this is the plugin with this id.
     pub fn is_plugin(&self, id: &str) -> bool {
         matches!(self, Self::Plugin(own) if own == id)
     }
@@ -35,25 +35,25 @@ impl fmt::Display for Subject {
     }
 }
 
-/// On the way from a file to what clients see: where it went wrong.
+/// The stage at which a plugin failed, on the way from its file to what clients see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// The file's name is no id, or somebody else's.
+    /// The file's name is no valid id, or the id of a configured plugin.
     Name,
     /// The file cannot be read, or may not be trusted.
     Read,
-    /// It is not the file that the config names.
+    /// The component's SHA-256 is not the one in the config.
     Verify,
-    /// It is no component of use.
+    /// It is not a component that can be loaded.
     Load,
-    /// What it offers cannot be had, or not be served.
+    /// Its lists cannot be got, or what they contain cannot be served.
     List,
-    /// A name of its own is taken by another plugin.
+    /// Another plugin has one of its names.
     Names,
 }
 
 impl Stage {
-    /// In one word.
+    /// The stage in one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -75,22 +75,22 @@ impl fmt::Display for Stage {
 /// Why a plugin does not load: at which stage, and in words for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it went wrong.
+    /// The stage at which it failed.
     pub stage: Stage,
     /// What is wrong.
     pub text: String,
 }
 
-/// How a plugin fares.
+/// Whether a plugin is served as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
     /// It is served as the operator wants it.
     Serving,
-    /// It cannot be.
+    /// It cannot be served as the operator wants it.
     Failed {
         /// Why.
         problem: Problem,
-        /// An older version is served.
+        /// Whether its last good version is served.
         last_good: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! A task that is under way: how it asks, how it is answered, how it is stopped.
+//! A task that is under way: how it asks questions, gets answers and is stopped.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,20 +20,20 @@ pub struct Running {
     pub id: String,
     pub cancelled: CancellationToken,
     tasks: Arc<Tasks>,
-    /// From now on it goes on by itself: questions stand in the task.
+    /// Set once the client is told of the task. From then on, questions are put into the task.
     detached: AtomicBool,
-    /// A question that was put before there was a task waits for its answer.
+    /// Whether a question that the session's client was asked directly, before the task began, is still open.
     asking: AtomicBool,
     questions: Mutex<Questions>,
-    /// Counts what has changed, for those who wait.
+    /// Counts changes, for those who wait for one.
     changes: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct Questions {
-    /// Every key there has been: none comes twice in the life of a task.
+    /// Every key so far, since no key may be used twice in the life of a task.
     used: HashSet<String>,
-    /// Those that stand open, in the order they were asked, and whether somebody is putting them to the client already.
+    /// The open questions, in the order in which they were asked.
     open: Vec<Open>,
     replies: HashMap<String, Result<Value, String>>,
 }
@@ -41,7 +41,7 @@ struct Questions {
 struct Open {
     key: String,
     question: Question,
-    /// Somebody is putting it to the client already.
+    /// Whether somebody is asking the client this already.
     claimed: bool,
 }
 
@@ -70,7 +70,7 @@ impl Running {
         self.asking.load(Ordering::Acquire)
     }
 
-    /// Says that a question stands outside of the task, or no longer does.
+    /// Notes whether a question that is not in the task is open, and shows that in the task's status.
     pub async fn set_asking(&self, asking: bool) {
         self.asking.store(asking, Ordering::Release);
         let status = if asking { TaskStatus::InputRequired } else { TaskStatus::Working };
@@ -111,14 +111,14 @@ impl Running {
                         .collect();
                 }
             }
-            // This task holds the other end.
+            // This task holds the sender, so this never fails.
             if changes.changed().await.is_err() {
                 return Err("The task is gone.".into());
             }
         }
     }
 
-    /// Shows in the task which questions are open now.
+    /// Writes the questions that are open now into the task's record.
     async fn publish(&self) {
         let show = |record: &mut Record| {
             let known = self.questions.lock();
@@ -134,7 +134,7 @@ impl Running {
         self.questions.lock().open.iter().find(|open| open.key == key).map(|open| open.question.clone())
     }
 
-    /// Answers open questions; what is no open question does nothing.
+    /// Takes replies to open questions. Replies to others are ignored.
     pub async fn reply(&self, replies: Vec<(String, Result<Value, String>)>) {
         {
             let mut known = self.questions.lock();
@@ -150,7 +150,7 @@ impl Running {
         self.changed();
     }
 
-    /// An open question that nobody puts to the client yet; it is the caller's until the claim is dropped.
+    /// An open question that nobody asks the client yet. It is reserved for the caller until the claim is dropped.
     pub fn claim(self: &Arc<Self>) -> Option<Claim> {
         let mut known = self.questions.lock();
         let open = known.open.iter_mut().find(|open| !open.claimed)?;
@@ -159,7 +159,7 @@ impl Running {
     }
 }
 
-/// A question that somebody puts to the client.
+/// A question that somebody asks the client.
 pub struct Claim {
     pub key: String,
     pub question: Question,
@@ -172,7 +172,7 @@ impl Drop for Claim {
             Some(open) => open.claimed = false,
             None => return,
         }
-        // Somebody else may put it now.
+        // Somebody else may ask it now.
         self.running.changed();
     }
 }

@@ -1,4 +1,4 @@
-//! Where tasks are kept. A trait, so that they can outlive a process or be shared by several; in memory by default.
+//! Where tasks are kept: in memory by default. It is a trait so that a store can outlive a process or be shared by several.
 
 use std::{
     collections::BTreeMap,
@@ -19,14 +19,14 @@ use crate::base::principal::Owner;
 /// A task as it is kept.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// Grows with each task; the order of lists.
+    /// Grows with each task. Lists are in this order.
     pub number: u64,
     pub task: Task,
-    /// Whose it is: nobody else learns that it exists.
+    /// Whose task it is. Nobody else learns that it exists.
     pub owner: Owner,
-    /// What the client is to answer now.
+    /// The questions that the client has to answer now.
     pub questions: Vec<(String, Question)>,
-    /// The JSON of the result, once there is one.
+    /// The JSON of the result, or the error, once the task has one.
     pub outcome: Option<Result<Arc<str>, RpcError>>,
 }
 
@@ -45,12 +45,12 @@ impl Record {
     }
 }
 
-/// Why a store does not do what it is asked.
+/// Why a store did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     #[error("there are too many tasks; wait until some of them have expired")]
     Full,
-    /// It cannot be reached, or does not understand what it has kept.
+    /// The store cannot be reached, or cannot read what it has kept.
     #[error("tasks are not available now: {0}")]
     Unavailable(String),
 }
@@ -61,25 +61,25 @@ impl From<StoreError> for RpcError {
     }
 }
 
-/// What comes of asking a store.
+/// The future result of asking a store.
 pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Holds plain data and nothing that is alive: whoever runs a task keeps that. A call ends at the latest when a client would
-/// give up.
+/// Keeps the records of tasks, which are plain data; what runs for a task is kept in [`Tasks`](super::Tasks). Every method must
+/// end before a client would give up.
 pub trait TaskStore: Send + Sync {
-    /// Keeps a new task. Once this is done, `get` finds it.
+    /// Keeps a new task. When this has returned, `get` finds it.
     fn insert(&self, record: Record) -> Stored<'_, ()>;
     /// A task that has not expired.
     fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<Record>>;
-    /// Changes a task, all or nothing, and gives it as it is then; none if there is no such. `change` may be called more than
-    /// once, each time with the task as it is.
+    /// Changes a task atomically and returns it as it is then. None: there is no such task, or there was nothing to change.
+    /// `change` may be called more than once, each time with the task as it is.
     fn update<'a>(&'a self, id: &'a str, change: Change<'a>) -> Stored<'a, Option<Record>>;
-    /// The tasks of an owner whose number is larger, in order, at most `limit`.
+    /// The tasks of an owner with larger numbers than `after`, in order, at most `limit` of them.
     fn list<'a>(&'a self, owner: &'a Owner, after: u64, limit: usize) -> Stored<'a, Vec<Record>>;
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()>;
 }
 
-/// Changes a task; false if there is nothing to change.
+/// Changes a record. False: there was nothing to change.
 pub type Change<'a> = &'a (dyn Fn(&mut Record) -> bool + Send + Sync);
 
 /// Keeps tasks for as long as the process lives.
@@ -153,7 +153,7 @@ impl TaskStore for Memory {
     }
 }
 
-/// What is known at once.
+/// A future with an outcome that is known at once.
 fn done<'a, T: Send + 'a>(outcome: Result<T, StoreError>) -> Stored<'a, T> {
     Box::pin(std::future::ready(outcome))
 }

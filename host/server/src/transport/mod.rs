@@ -1,4 +1,4 @@
-//! Bytes to messages and back. Transports know nothing of plugins.
+//! Turns bytes into messages and back. Transports know nothing about plugins.
 
 pub mod admission;
 pub mod http;

@@ -1,6 +1,6 @@
-//! One client at the other end of a pipe: both eras at once, decided per message.
+//! One client at the other end of a pipe. Legacy and modern messages may be mixed; each message shows which it is.
 //!
-//! Each request runs in a task of its own, so nothing waits behind it; what it says goes to one queue.
+//! Each request runs in a task of its own, so that nothing waits behind it. All messages to the client go through one queue.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::{
     methods::response::Text,
 };
 
-/// Who is at the other end.
+/// The client at the other end.
 #[derive(Clone)]
 pub struct Client {
     pub principal: Principal,
-    /// The folders that are open to it, whatever it says of its own.
+    /// Folders that are opened to it, in place of any roots that it lists itself.
     pub roots: Option<CallRoots>,
 }
 
@@ -34,38 +34,38 @@ pub struct Pipe {
     outbox: Outbox,
     client: Client,
     modern: bool,
-    /// Everything that works for it.
+    /// All tasks that work for the client.
     tracker: TaskTracker,
-    /// Cancelled when the other end is gone, or wharf stops.
+    /// Cancelled when the client is gone or wharf stops.
     stop: Arc<CancellationToken>,
     session: Mutex<Option<Arc<Session>>>,
     in_flight: InFlight,
     feeding: Mutex<bool>,
 }
 
-/// What a request holds while it is worked for.
+/// What a request holds while it is worked on.
 struct Paid {
     charge: Arc<Charge>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Pipe {
-    /// `modern`: whether requests without a handshake are served here too.
+    /// `modern`: whether modern requests, which need no handshake, are served here too.
     pub fn new(server: Arc<Server>, outbox: Outbox, client: Client, modern: bool) -> Arc<Self> {
         let (session, in_flight, feeding, tracker) = Default::default();
         let stop = Arc::new(server.stop.child_token());
         Arc::new(Self { server, outbox, client, modern, tracker, stop, session, in_flight, feeding })
     }
 
-    /// The other end is gone, and with it the session and what only listens. Requests under way may finish: they are in the
-    /// tracker that this gives.
+    /// Ends subscriptions and stops sending changes, because the client has sent its last message. Requests under way may
+    /// finish; they are in the returned tracker.
     pub fn end(&self) -> TaskTracker {
         self.stop.cancel();
         self.tracker.close();
         self.tracker.clone()
     }
 
-    /// The other end is gone, and nothing can be told it any more.
+    /// Ends everything, because the client is gone and cannot be sent anything any more.
     pub fn abandon(&self) {
         self.end();
         if let Some(session) = self.session() {
@@ -77,13 +77,13 @@ impl Pipe {
         self.session.lock().clone()
     }
 
-    /// The revision in which to answer what belongs to no era.
+    /// The revision for errors about messages that show none.
     fn revision(&self) -> Revision {
         self.session().map_or(Revision::NEWEST_LEGACY, |session| session.revision)
     }
 
     async fn send(&self, text: String) {
-        // A broken pipe ends the reader too.
+        // An error means that the pipe is broken, which the reader notices too.
         self.outbox.send(text).await.ok();
     }
 
@@ -91,7 +91,8 @@ impl Pipe {
         self.send(error_text(malformed.id.as_ref(), &malformed.error, self.revision())).await;
     }
 
-    /// Takes a message, for which `charge` is paid. `permit` is asked for each request in it, where requests are counted.
+    /// Handles a message. `charge`: what is charged for it. `permit`: called for each request in it, gives a permit where the
+    /// number of requests is limited.
     pub async fn take<E>(
         self: &Arc<Self>,
         line: &[u8],
@@ -132,7 +133,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// Only 2025-03-26 does; their answers go out one by one.
+    /// Whether the session's revision has batches, as only 2025-03-26 does. The answers to a batch are sent one by one.
     fn knows_batches(&self) -> bool {
         self.session().is_some_and(|session| session.revision.has(Feature::Batches))
     }
@@ -157,7 +158,8 @@ impl Pipe {
         let roots_changed = session.notified(notification);
         if notification.known() == Some(Told::Initialized) || roots_changed {
             self.begin(&session);
-            // On a pipe roots can be asked for at any time, so they are known before a call needs them.
+            // On a pipe the client can be asked for its roots at any time. They are asked for now, so that no call has to wait
+            // for them.
             let (pipe, session) = (Arc::clone(self), Arc::clone(&session));
             self.tracker.spawn(async move {
                 let catalog = pipe.server.published.catalog().await;
@@ -172,7 +174,7 @@ impl Pipe {
         }
     }
 
-    /// From now on the session hears of changes.
+    /// Begins to tell the session about changes.
     fn begin(self: &Arc<Self>, session: &Arc<Session>) {
         let mut feeding = self.feeding.lock();
         if std::mem::replace(&mut *feeding, true) {
@@ -204,7 +206,7 @@ impl Pipe {
         }
         ctx.roots.clone_from(&self.client.roots);
         ctx.connection = Some(Arc::clone(&self.stop));
-        // Known to be under way before the next line is read, which may cancel it.
+        // Noted as under way before the next line is read, since that may cancel it.
         let entered = match self.in_flight.enter(&request.id, &ctx.outbox.voice) {
             Ok(entered) => entered,
             Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
@@ -213,15 +215,15 @@ impl Pipe {
         self.tracker.spawn(async move {
             let answer = tokio::select! {
                 answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => answer,
-                // A cancelled request gets no answer, and nothing else either.
+                // A cancelled request gets no answer and no other messages.
                 () = entered.cancelled.cancelled() => return,
-                // Nobody is left to hear it.
+                // Nobody is left to read the answer.
                 () = pipe.outbox.closed() => return,
             };
             ctx.let_progress_arrive().await;
             let listened = answer.is_ok() && request.known() == Some(Method::Listen);
             let text = Text::of(&ctx, answer).into_string();
-            // Its id may be used again by whoever reads the answer.
+            // Released before the answer is sent, because the client may use the id again as soon as it reads the answer.
             drop((entered, permit));
             pipe.send(text).await;
             if listened {
@@ -230,7 +232,7 @@ impl Pipe {
         });
     }
 
-    /// What becomes of a request at this pipe.
+    /// Admits or refuses a request.
     fn admit(&self, request: &Request, charge: Arc<Charge>) -> Result<Admitted, RpcError> {
         let door = Door { server: &self.server, principal: &self.client.principal, modern: self.modern, headers: None };
         let session = || self.session().map_or(Named::None, Named::Is);

@@ -1,4 +1,4 @@
-//! Which plugins there should be: those of the config, and what lies in the plugin folder.
+//! Finds out which plugins there should be: those of the config, and those in the plugin folder.
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
@@ -21,7 +21,7 @@ impl Library {
         let entries = match std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>) {
             Ok(entries) => entries,
             Err(error) => {
-                // What cannot be read is not gone: what was there stays.
+                // A folder that cannot be read is not empty, so the plugins that were in it stay.
                 self.publisher.report(Subject::PluginDir, Stage::Read, &format!("{}: {error}", folder.display()), true);
                 wanted.extend(
                     self.served
@@ -40,7 +40,8 @@ impl Library {
             .map(std::fs::DirEntry::path)
             .filter(|path| path.extension().is_some_and(|extension| extension == "wasm") && !path.is_dir())
             .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)))
-            // Hidden files are what editors and copies leave while they work.
+            // Hidden files are often temporary files of editors and copying programs. Files that the config names are no second
+            // plugin.
             .filter(|(id, path)| !id.starts_with('.') && FileId::at(path).is_none_or(|id| !configured.contains(&id)))
             .collect();
         dropped.sort();
