@@ -1,11 +1,14 @@
 //! Edits by text: find, replace, show the difference.
 
+use std::{ops::Range, path::Path};
+
 use similar::{ChangeTag, TextDiff};
 use wharf_sdk::{Error, Result};
 
 use crate::arguments::Edit;
 
-/// Makes the edits one after the other. Each line that stays keeps its own end; new ones end as most others do.
+/// Makes the edits one after the other. Each line that stays keeps its own line ending; new lines get the one that most others
+/// have.
 pub fn apply(text: &str, edits: &[Edit]) -> Result<String> {
     let before = text.replace("\r\n", "\n");
     let mut after = before.clone();
@@ -30,7 +33,7 @@ pub fn apply(text: &str, edits: &[Edit]) -> Result<String> {
     })
 }
 
-/// The new text with the line ends of the old: lines that were there keep theirs.
+/// The new text with the line endings of the old one: lines that were there keep theirs.
 fn mixed(text: &str, before: &str, after: &str, windows: bool) -> String {
     let ends: Vec<&str> = text.split_inclusive('\n').collect();
     let diff = TextDiff::from_lines(before, after);
@@ -46,7 +49,7 @@ fn mixed(text: &str, before: &str, after: &str, windows: bool) -> String {
     result
 }
 
-/// Finds lines that are the same but for blanks around them, and indents the new ones as the old ones were.
+/// Finds lines that differ only in blanks around them, and indents the new lines as the old ones were.
 fn by_lines(text: &str, old: &str, new: &str) -> Option<String> {
     let lines: Vec<&str> = text.split('\n').collect();
     let (old, new) = match old.strip_suffix('\n') {
@@ -54,7 +57,7 @@ fn by_lines(text: &str, old: &str, new: &str) -> Option<String> {
         None => (old, new),
     };
     let wanted: Vec<&str> = old.split('\n').collect();
-    // Blank lines fit anywhere there are some, which is nowhere in particular.
+    // Blank lines alone would fit at any blank line of the text, so they do not say which one is meant.
     if wanted.iter().all(|line| line.trim().is_empty()) {
         return None;
     }
@@ -72,16 +75,41 @@ fn by_lines(text: &str, old: &str, new: &str) -> Option<String> {
     Some(result.join("\n"))
 }
 
-/// A unified diff in a fence that its own text cannot close.
-pub fn difference(path: &str, before: &str, after: &str) -> String {
-    let diff = TextDiff::from_lines(before, after);
-    let diff =
-        diff.unified_diff().context_radius(3).header(&format!("{path} before"), &format!("{path} after")).to_string();
-    let mut fence = "```".to_owned();
-    while diff.contains(&fence) {
-        fence.push('`');
+/// How many lines around a change are shown with it.
+const CONTEXT: usize = 4;
+
+/// A unified diff, as the reference server's library writes it, in a fence that its own text cannot close. Line endings are not
+/// shown.
+pub fn difference(path: &Path, before: &str, after: &str) -> String {
+    let (before, after) = (before.replace("\r\n", "\n"), after.replace("\r\n", "\n"));
+    let diff = TextDiff::from_lines(&before, &after);
+    let path = path.display();
+    let mut shown = format!("Index: {path}\n{}\n--- {path}\toriginal\n+++ {path}\tmodified\n", "=".repeat(67));
+    for hunk in diff.grouped_ops(CONTEXT) {
+        let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else { continue };
+        let range = |first: Range<usize>, last: Range<usize>| {
+            let length = last.end - first.start;
+            // If the range is empty, the number is that of the line before it.
+            format!("{},{length}", if length == 0 { first.start } else { first.start + 1 })
+        };
+        let (old, new) = (range(first.old_range(), last.old_range()), range(first.new_range(), last.new_range()));
+        shown.push_str(&format!("@@ -{old} +{new} @@\n"));
+        for change in hunk.iter().flat_map(|op| diff.iter_changes(op)) {
+            let mark = match change.tag() {
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+                ChangeTag::Equal => ' ',
+            };
+            shown.push(mark);
+            shown.push_str(change.value());
+            if change.missing_newline() {
+                shown.push_str("\n\\ No newline at end of file\n");
+            }
+        }
     }
-    format!("{fence}diff\n{diff}{fence}\n")
+    let longest = shown.split(|char| char != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(3.max(longest + 1));
+    format!("{fence}diff\n{shown}{fence}\n\n")
 }
 
 #[cfg(test)]
@@ -101,11 +129,11 @@ mod tests {
             Some("  if z {\n    y\n  }\n")
         );
         assert_eq!(edited("a", "b", "c"), None);
-        // What is not there is not found, however blank it is.
+        // Blank lines are not found either, if they are not there exactly.
         assert_eq!(edited("a\nb\n", "\n\n", "x"), None);
         assert_eq!(edited("a\nb\n", "  \n\t\n", "x"), None);
         assert_eq!(edited("def g():\n    y\n", "def g():\n\n\n", "x"), None);
-        // Each line keeps its own end.
+        // Each line keeps its own line ending.
         assert_eq!(edited("a\r\nb\nc\n", "b", "x").as_deref(), Some("a\r\nx\nc\n"));
         assert_eq!(edited("a\r\nb\r\nc\n", "b", "x\ny").as_deref(), Some("a\r\nx\r\ny\r\nc\n"));
         assert_eq!(edited("a", "", "c"), None);
@@ -113,7 +141,7 @@ mod tests {
 
     #[test]
     fn fences_hold() {
-        let shown = difference("f", "```\n", "x\n");
-        assert!(shown.starts_with("````diff\n") && shown.ends_with("````\n"));
+        let shown = difference(Path::new("f"), "```\n", "x\n");
+        assert!(shown.starts_with("````diff\n") && shown.ends_with("````\n\n"));
     }
 }

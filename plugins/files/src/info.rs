@@ -1,33 +1,19 @@
-//! What there is to know of files and folders.
+//! Describes files and folders: what they are, their sizes and times, and what is in them.
 
-use std::{
-    fs,
-    path::Path,
-    time::{SystemTime, UNIX_EPOCH},
+use std::{fs, path::Path};
+
+use jiff::{Timestamp, tz::TimeZone};
+use wharf_sdk::{Error, Result, serde, serde::Serialize};
+
+use crate::{
+    arguments::SortBy,
+    folder::{self, Kind},
+    paths::{at_path, look},
+    search::Globs,
 };
 
-use globset::GlobSet;
-use wharf_sdk::{Error, Result, schemars, schemars::JsonSchema, serde, serde::Serialize};
-
-use crate::{arguments::SortBy, paths::at_path};
-
-/// More entries than this are too many for one answer.
+/// The most entries that one answer shows.
 const MAX_TREE: usize = 20_000;
-
-#[derive(Serialize, JsonSchema)]
-#[serde(crate = "serde", rename_all = "camelCase")]
-#[schemars(crate = "schemars")]
-pub struct FileInfo {
-    /// Bytes.
-    size: u64,
-    /// Seconds since 1970, UTC; absent where the file system does not say.
-    created: Option<u64>,
-    modified: Option<u64>,
-    accessed: Option<u64>,
-    is_directory: bool,
-    is_file: bool,
-    is_symlink: bool,
-}
 
 #[derive(Serialize)]
 #[serde(crate = "serde")]
@@ -36,7 +22,7 @@ pub struct TreeEntry {
     /// `file` or `directory`.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// Of a directory only.
+    /// Only directories have this.
     #[serde(skip_serializing_if = "Option::is_none")]
     children: Option<Vec<TreeEntry>>,
 }
@@ -47,42 +33,48 @@ pub struct Entry {
     pub size: u64,
 }
 
-pub fn file_info(path: &Path) -> Result<FileInfo> {
-    let link = fs::symlink_metadata(path).map_err(|error| at_path(path, error))?;
-    // A link that leads outside has nothing to tell but that it is one.
-    let metadata = fs::metadata(path).unwrap_or_else(|_| link.clone());
-    let seconds = |time: std::io::Result<SystemTime>| Some(time.ok()?.duration_since(UNIX_EPOCH).ok()?.as_secs());
-    Ok(FileInfo {
-        size: metadata.len(),
-        created: seconds(metadata.created()),
-        modified: seconds(metadata.modified()),
-        accessed: seconds(metadata.accessed()),
-        is_directory: metadata.is_dir(),
-        is_file: metadata.is_file(),
-        is_symlink: link.file_type().is_symlink(),
-    })
-}
-
-/// A folder's entries by name. The listing tells what each is, so nothing is looked at a second time.
-pub fn entries(path: &Path) -> Result<Vec<Entry>> {
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(path).map_err(|error| at_path(path, error))? {
-        let entry = entry.map_err(|error| at_path(path, error))?;
-        entries.push(Entry {
-            name: entry.file_name().to_string_lossy().into_owned(),
-            is_directory: entry.file_type().is_ok_and(|kind| kind.is_dir()),
-            size: 0,
-        });
+/// Size, times and kind, as the reference server writes them.
+pub fn about(path: &Path) -> Result<String> {
+    let metadata = fs::metadata(path).map_err(|error| at_path(path, error))?;
+    let mut lines = vec![format!("size: {}", metadata.len())];
+    for (name, time) in
+        [("created", metadata.created()), ("modified", metadata.modified()), ("accessed", metadata.accessed())]
+    {
+        // A time that the file system does not know is left out.
+        if let Some(time) = time.ok().and_then(|time| Timestamp::try_from(time).ok()) {
+            let time =
+                time.to_zoned(TimeZone::UTC).strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)");
+            lines.push(format!("{name}: {time}"));
+        }
     }
-    entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-    Ok(entries)
+    lines.push(format!("isDirectory: {}", metadata.is_dir()));
+    lines.push(format!("isFile: {}", metadata.is_file()));
+    Ok(lines.join("\n"))
 }
 
-/// The same with the sizes of files; a link has that of what it leads to.
+/// A folder's entries, sorted by name. Reading the folder also tells what each of them is, so none is looked at by itself.
+pub fn entries(path: &Path) -> Result<Vec<Entry>> {
+    let entry = |(name, kind): (String, _)| {
+        let entry = Entry { is_directory: kind == Kind::Folder, size: 0, name };
+        (beginning(&entry.name), entry)
+    };
+    let mut entries: Vec<(u128, Entry)> = folder::read(path)?.into_iter().map(entry).collect();
+    entries.sort_unstable_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.name.cmp(&other.1.name)));
+    Ok(entries.into_iter().map(|(_, entry)| entry).collect())
+}
+
+/// The first 16 bytes of a name as a number with the same order. Comparing names byte by byte is slow in a sandbox, and most
+/// names differ in these bytes.
+fn beginning(name: &str) -> u128 {
+    let bytes = name.bytes().chain(std::iter::repeat(0)).take(16);
+    bytes.fold(0, |number, byte| number << 8 | u128::from(byte))
+}
+
+/// A folder's entries with the sizes of files, sorted by name. A link has the size of the file that it leads to.
 pub fn sized_entries(path: &Path) -> Result<Vec<Entry>> {
     let mut entries = entries(path)?;
     for entry in entries.iter_mut().filter(|entry| !entry.is_directory) {
-        entry.size = fs::metadata(path.join(&entry.name)).map_or(0, |metadata| metadata.len());
+        entry.size = look(&path.join(&entry.name)).map_or(0, |metadata| metadata.len());
     }
     Ok(entries)
 }
@@ -97,13 +89,19 @@ pub fn with_sizes(mut entries: Vec<Entry>, sort_by: SortBy) -> String {
     let mut lines: Vec<String> = entries
         .iter()
         .map(|entry| match entry.is_directory {
-            true => format!("[DIR] {}", entry.name),
-            false => format!("[FILE] {:<30} {:>10}", entry.name, readable(entry.size)),
+            true => format!("[DIR] {} ", padded(&entry.name)),
+            false => format!("[FILE] {} {:>10}", padded(&entry.name), readable(entry.size)),
         })
         .collect();
     lines.push(format!("\nTotal: {count} files, {folders} directories"));
     lines.push(format!("Combined size: {}", readable(sum)));
     lines.join("\n")
+}
+
+/// A name padded with blanks to the width of a column, which the reference server counts in UTF-16 units.
+fn padded(name: &str) -> String {
+    let blanks = 30_usize.saturating_sub(name.encode_utf16().count());
+    format!("{name}{}", " ".repeat(blanks))
 }
 
 fn readable(bytes: u64) -> String {
@@ -119,11 +117,11 @@ fn readable(bytes: u64) -> String {
 }
 
 /// Everything under a folder, links not followed.
-pub fn tree(root: &Path, folder: &Path, exclude: &GlobSet, count: &mut usize) -> Result<Vec<TreeEntry>> {
+pub fn tree(root: &Path, folder: &Path, exclude: &Globs, count: &mut usize) -> Result<Vec<TreeEntry>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
         let path = folder.join(&entry.name);
-        if exclude.is_match(path.strip_prefix(root).unwrap_or(&path)) || exclude.is_match(&entry.name) {
+        if exclude.match_any(path.strip_prefix(root).unwrap_or(&path)) {
             continue;
         }
         *count += 1;
@@ -139,7 +137,14 @@ pub fn tree(root: &Path, folder: &Path, exclude: &GlobSet, count: &mut usize) ->
     Ok(found)
 }
 
-/// By its ending.
+/// The MIME type that `read_media_file` gives for a file. As with the reference server, it is that of an image, of a sound, or
+/// just bytes.
+pub fn media_type(path: &Path) -> &'static str {
+    let known = mime_type(path);
+    if known.starts_with("image/") || known.starts_with("audio/") { known } else { "application/octet-stream" }
+}
+
+/// The MIME type of a file, by the extension of its name.
 pub fn mime_type(path: &Path) -> &'static str {
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     match extension.as_str() {

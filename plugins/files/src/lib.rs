@@ -1,8 +1,8 @@
 //! Files as tools, under the names and arguments of the reference filesystem server, so that prompts written for it keep
 //! working with `prefix = ""`; and beside them a search in contents, line ranges, and files as resources.
 //!
-//! The plugin enforces nothing: it sees only the folders that are open to the call, and the sandbox holds it to them. What
-//! it checks itself it checks to answer in words a model can act on.
+//! The plugin enforces no limits: it sees only the folders that are open to the call, and the sandbox holds it to them. What it
+//! checks itself, it checks only to answer in words that a model can act on.
 
 #![expect(clippy::disallowed_methods, reason = "files are what it is for; the sandbox says which")]
 
@@ -12,6 +12,8 @@ use wharf_sdk::{Body, ResourceContents, prelude::*, resources};
 
 mod arguments;
 mod edit;
+mod folder;
+mod glob;
 mod info;
 mod paths;
 mod said;
@@ -19,9 +21,9 @@ mod search;
 mod text;
 
 use arguments::*;
-use info::{Entry, FileInfo};
-use paths::{at_path, resolve};
+use paths::{at_path, reading, resolve};
 use said::Said;
+use search::Globs;
 
 struct Files;
 
@@ -31,21 +33,23 @@ impl Files {
     /// counted from 1.
     #[tool(title = "Read Text File", read_only, open_world = false)]
     fn read_text_file(args: ReadText) -> Result<Said> {
-        text::part(&resolve(&args.path)?, &args).map(Said)
+        reading(&args.path, |path| text::part(path, &args)).map(Said)
     }
 
     /// The same as read_text_file, by its old name.
     #[tool(title = "Read File (Deprecated)", read_only, open_world = false)]
     fn read_file(args: ReadText) -> Result<Said> {
-        text::part(&resolve(&args.path)?, &args).map(Said)
+        reading(&args.path, |path| text::part(path, &args)).map(Said)
     }
 
     /// Reads an image, audio or other binary file.
     #[tool(title = "Read Media File", read_only, open_world = false)]
     fn read_media_file(args: OnePath) -> Result<Vec<Content>> {
         let path = resolve(&args.path)?;
+        // The type is told by the file's own name, not by that of a link that led to it.
+        let path = paths::follow(&path).unwrap_or(path);
         let data = fs::read(&path).map_err(|error| at_path(&path, error))?;
-        let mime_type = info::mime_type(&path).to_owned();
+        let mime_type = info::media_type(&path).to_owned();
         let block = match mime_type.split('/').next() {
             Some("image") => wharf_sdk::image(mime_type, data),
             Some("audio") => wharf_sdk::audio(mime_type, data),
@@ -62,7 +66,7 @@ impl Files {
     /// Reads several text files at once. A file that cannot be read does not stop the others.
     #[tool(title = "Read Multiple Files", read_only, open_world = false)]
     fn read_multiple_files(args: ManyPaths) -> Result<Said> {
-        let one = |path: &String| match resolve(path).and_then(|path| text::read(&path)) {
+        let one = |path: &String| match reading(path, text::read) {
             Ok(content) => format!("{path}:\n{content}\n"),
             Err(error) => format!("{path}: Error - {}", words(error)),
         };
@@ -77,17 +81,18 @@ impl Files {
         Ok(Said(format!("Successfully wrote to {}", args.path)))
     }
 
-    /// Replaces pieces of a text file and shows the difference. Each `oldText` must stand in the file; if it does not
-    /// letter by letter, lines that differ only in blanks at their ends count. With `dryRun` the file stays as it is.
+    /// Replaces pieces of a text file and shows the difference. Each `oldText` must be in the file. If it is not there exactly,
+    /// lines that differ only in leading or trailing blanks count. With `dryRun` the file stays as it is.
     #[tool(title = "Edit File", destructive, open_world = false)]
     fn edit_file(args: EditFile) -> Result<Said> {
         let path = resolve(&args.path)?;
         let before = text::read_exact(&path)?;
         let after = edit::apply(&before, &args.edits)?;
+        let difference = edit::difference(&path, &before, &after);
         if !args.dry_run.unwrap_or(false) && after != before {
             text::replace(&path, &after)?;
         }
-        Ok(Said(edit::difference(&args.path, &before, &after)))
+        Ok(Said(difference))
     }
 
     /// Makes a folder, and those above it if they are missing. One that exists is left as it is.
@@ -101,31 +106,34 @@ impl Files {
     /// Lists a folder: `[FILE]` or `[DIR]` and the name, one per line.
     #[tool(title = "List Directory", read_only, open_world = false)]
     fn list_directory(args: OnePath) -> Result<Said> {
-        let entries = info::entries(&resolve(&args.path)?)?;
-        let line = |entry: &Entry| format!("{} {}", if entry.is_directory { "[DIR]" } else { "[FILE]" }, entry.name);
-        Ok(Said(entries.iter().map(line).collect::<Vec<_>>().join("\n")))
+        let entries = reading(&args.path, info::entries)?;
+        let mut lines = String::new();
+        for entry in &entries {
+            lines.push_str(if entry.is_directory { "\n[DIR] " } else { "\n[FILE] " });
+            lines.push_str(&entry.name);
+        }
+        Ok(Said(lines.split_off(lines.len().min(1))))
     }
 
     /// Lists a folder with the sizes of its files and their sum, by `name` or by `size`.
     #[tool(title = "List Directory with Sizes", read_only, open_world = false)]
     fn list_directory_with_sizes(args: ListSizes) -> Result<Said> {
-        let entries = info::sized_entries(&resolve(&args.path)?)?;
+        let entries = reading(&args.path, info::sized_entries)?;
         Ok(Said(info::with_sizes(entries, args.sort_by.unwrap_or_default())))
     }
 
     /// Shows a folder and everything under it as a tree. `excludePatterns` are globs of what to leave out.
     #[tool(title = "Directory Tree", read_only, open_world = false)]
     fn directory_tree(args: DirectoryTree) -> Result<Said> {
-        let root = resolve(&args.path)?;
-        let exclude = search::globs(&args.exclude_patterns.unwrap_or_default())?;
-        let tree = info::tree(&root, &root, &exclude, &mut 0)?;
+        let exclude = Globs::anywhere(&args.exclude_patterns.unwrap_or_default())?;
+        let tree = reading(&args.path, |root| info::tree(root, root, &exclude, &mut 0))?;
         Ok(Said(serde_json::to_string_pretty(&tree)?))
     }
 
     /// Moves or renames a file or folder. The destination must not exist.
     #[tool(title = "Move File", destructive, open_world = false)]
     fn move_file(args: Move) -> Result<Said> {
-        let (source, destination) = (resolve(&args.source)?, resolve(&args.destination)?);
+        let (source, destination) = (paths::entry(&args.source)?, paths::entry(&args.destination)?);
         if fs::symlink_metadata(&source).is_ok() && destination.parent().is_some_and(|parent| !parent.is_dir()) {
             return Err(Error::failed(format!(
                 "{}: its folder is not there; create_directory makes it",
@@ -133,7 +141,7 @@ impl Files {
             )));
         }
         if fs::symlink_metadata(&destination).is_ok() {
-            return Err(Error::failed(format!("{} exists already", args.destination)));
+            return Err(Error::failed(format!("Destination already exists: {}", destination.display())));
         }
         fs::rename(&source, &destination).map_err(|error| at_path(&source, error))?;
         Ok(Said(format!("Successfully moved {} to {}", args.source, args.destination)))
@@ -143,6 +151,7 @@ impl Files {
     #[tool(title = "Search Files", read_only, open_world = false)]
     fn search_files(args: SearchFiles) -> Result<Said> {
         let root = resolve(&args.path)?;
+        let root = paths::follow(&root).unwrap_or(root);
         let found = search::names(&root, &args.pattern, &args.exclude_patterns.unwrap_or_default())?;
         Ok(Said(if found.is_empty() { "No matches found".to_owned() } else { found.join("\n") }))
     }
@@ -155,11 +164,10 @@ impl Files {
         search::contents(&root, &args).map(Said)
     }
 
-    /// Tells size, times and kind of a file or folder.
+    /// Tells size, times (UTC) and kind of a file or folder, one per line. Its mode is not known here.
     #[tool(title = "Get File Info", read_only, open_world = false)]
-    fn get_file_info(args: OnePath) -> Result<Json<FileInfo>> {
-        let path = resolve(&args.path)?;
-        Ok(Json(info::file_info(&path)?))
+    fn get_file_info(args: OnePath) -> Result<Said> {
+        reading(&args.path, info::about).map(Said)
     }
 
     /// Lists the folders that this server may use, and whether it may write there.
@@ -195,7 +203,7 @@ impl Files {
     }
 }
 
-/// What an error says, without its kind.
+/// The message of an error.
 fn words(error: Error) -> String {
     match error {
         Error::Failed(message) | Error::Protocol { message, .. } => message,

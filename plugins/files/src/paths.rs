@@ -1,4 +1,4 @@
-//! Paths as people write them, and what to say when one leads nowhere.
+//! Finds the file that a path of a client means, and says in the error what is wrong if there is none.
 
 use std::{
     fs, io,
@@ -6,11 +6,57 @@ use std::{
 };
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use wharf_sdk::{Error, Result, host};
+use unicode_normalization::UnicodeNormalization;
+use wharf_sdk::{Directory, Error, Result, host};
 
-/// The path without `.` and `..`, if it lies in an open folder. The sandbox would refuse others anyway, but could not say
-/// which folders there are.
+/// The path at which a file is found; it may be another than the given one: see [`elsewhere`].
 pub fn resolve(path: &str) -> Result<PathBuf> {
+    let path = locate(path)?;
+    Ok(match fs::metadata(&path) {
+        Ok(_) => path,
+        Err(error) => elsewhere(&path, &error)?.unwrap_or(path),
+    })
+}
+
+/// The path of an entry in a folder, links to which are not followed: what is moved is the link.
+pub fn entry(path: &str) -> Result<PathBuf> {
+    let path = locate(path)?;
+    if fs::symlink_metadata(&path).is_ok() {
+        return Ok(path);
+    }
+    match (path.parent().and_then(follow), path.file_name()) {
+        (Some(folder), Some(name)) => same_letters(&folder.join(name)),
+        _ => Ok(path),
+    }
+}
+
+/// Reads what a path names. Only if that fails, [`elsewhere`] looks for another path to read.
+pub fn reading<T>(path: &str, read: impl Fn(&Path) -> Result<T>) -> Result<T> {
+    let path = locate(path)?;
+    let done = read(&path);
+    if done.is_err()
+        && let Err(error) = fs::metadata(&path)
+        && let Some(other) = elsewhere(&path, &error)?
+    {
+        return read(&other);
+    }
+    done
+}
+
+/// Another path for something that cannot be opened by this one, because its name is written with other characters or the
+/// sandbox does not follow its links. `None` if there is no other.
+fn elsewhere(path: &Path, error: &io::Error) -> Result<Option<PathBuf>> {
+    let found = match error.kind() {
+        io::ErrorKind::PermissionDenied => follow(path),
+        io::ErrorKind::NotFound => Some(same_letters(path)?),
+        _ => None,
+    };
+    Ok(found.filter(|found| found != path))
+}
+
+/// The path without `.` and `..`, if it lies in an open folder. The sandbox would refuse other paths anyway, but could not say
+/// which folders are open.
+fn locate(path: &str) -> Result<PathBuf> {
     let directories = host::directories();
     let Some(first) = directories.first() else {
         return Err(Error::failed("Access denied - no directory is open to this server"));
@@ -32,6 +78,78 @@ pub fn resolve(path: &str) -> Result<PathBuf> {
     Err(Error::failed(format!("Access denied - path outside allowed directories: {} not in {open}", normal.display())))
 }
 
+/// The most links that are followed on the way to one file.
+const MAX_LINKS: usize = 40;
+
+/// The path without links. The sandbox does not follow links that are absolute or lead from one open folder into another, so
+/// all links are followed here, one by one. `None` if they lead out of the open folders, or in circles.
+pub fn follow(path: &Path) -> Option<PathBuf> {
+    let directories = host::directories();
+    let mut path = path.to_path_buf();
+    for _ in 0..MAX_LINKS {
+        let base = base_of(&directories, &path)?;
+        let below = path.strip_prefix(base).ok()?;
+        let mut seen = base.to_path_buf();
+        let link = below.components().find_map(|name| {
+            seen.push(name);
+            seen.is_symlink().then(|| {
+                let rest = path.strip_prefix(&seen).ok()?;
+                // A link that cannot be read leads outside.
+                let leads = fs::read_link(&seen).ok()?;
+                let mut steps = leads.components().skip_while(|step| !matches!(step, Component::Normal(_)));
+                // A step up from a link is one from where it leads, which its text does not say.
+                let is_plain = steps.all(|step| matches!(step, Component::Normal(_)));
+                // Joining an absolute path replaces what is before it.
+                is_plain.then_some(normalize(&seen.parent()?.join(leads).join(rest)))
+            })
+        });
+        match link {
+            Some(leads) => path = leads?,
+            None => return Some(path),
+        }
+    }
+    None
+}
+
+/// The metadata of a file, or of the file that a link leads to.
+pub fn look(path: &Path) -> io::Result<fs::Metadata> {
+    fs::metadata(path).or_else(|error| follow(path).map_or(Err(error), fs::metadata))
+}
+
+/// The path of an existing file whose name looks the same as the given one: an accented letter can be written in two ways that
+/// look alike. Names for which there is no such file stay as they are.
+fn same_letters(path: &Path) -> Result<PathBuf> {
+    if path.to_str().is_none_or(str::is_ascii) {
+        return Ok(path.to_path_buf());
+    }
+    let directories = host::directories();
+    let mut found = base_of(&directories, path).unwrap_or(path).to_path_buf();
+    let below = path.strip_prefix(&found).unwrap_or(path).to_path_buf();
+    for name in below.components() {
+        let exact = found.join(name);
+        let name = name.as_os_str().to_string_lossy().into_owned();
+        if name.is_ascii() || fs::symlink_metadata(&exact).is_ok() {
+            found = exact;
+            continue;
+        }
+        let letters = |name: &str| name.nfc().collect::<String>();
+        let alike = fs::read_dir(&found).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let alike: Vec<_> = alike.filter(|other| letters(&other.to_string_lossy()) == letters(&name)).collect();
+        found = match alike.as_slice() {
+            [] => exact,
+            [one] => found.join(one),
+            _ => return Err(Error::failed(format!("Ambiguous Unicode path component: {name}"))),
+        };
+    }
+    Ok(found)
+}
+
+/// The innermost of the open folders that a path lies in.
+fn base_of<'a>(directories: &'a [Directory], path: &Path) -> Option<&'a Path> {
+    let bases = directories.iter().map(|directory| Path::new(&directory.path));
+    bases.filter(|base| path.starts_with(base)).max_by_key(|base| base.as_os_str().len())
+}
+
 fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::from("/");
     for component in path.components() {
@@ -48,9 +166,8 @@ fn normalize(path: &Path) -> PathBuf {
 
 /// Makes a folder and those above it, from the open folder downwards.
 pub fn create_all(path: &Path) -> Result<()> {
-    let base =
-        host::directories().into_iter().map(|directory| directory.path).filter(|base| path.starts_with(base)).max();
-    let base = PathBuf::from(base.unwrap_or_default());
+    let directories = host::directories();
+    let base = base_of(&directories, path).unwrap_or(path).to_path_buf();
     let mut current = base.clone();
     for component in path.strip_prefix(&base).unwrap_or(path).components() {
         current.push(component);
@@ -63,7 +180,7 @@ pub fn create_all(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Errors of WASI that std takes together.
+/// Error codes of WASI that mean something more exact than the kind that std gives them.
 const ACCESS: i32 = 2;
 const NOT_EMPTY: i32 = 55;
 
@@ -87,9 +204,23 @@ pub fn at_path(path: &Path, error: io::Error) -> Error {
     Error::failed(format!("{}: {what}", path.display()))
 }
 
-/// What stands for itself in the path of a URI.
-const PATH: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`').add(b'{').add(b'}');
+/// The characters that must be escaped in the path of a URI, besides those that are not ASCII.
+const PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 pub fn to_uri(path: &Path) -> String {
     format!("file://{}", utf8_percent_encode(&path.to_string_lossy(), PATH))

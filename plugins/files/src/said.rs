@@ -7,7 +7,7 @@ use wharf_sdk::{
 /// The text of an answer.
 pub struct Said(pub String);
 
-/// How it looks as structured content.
+/// The same answer as structured content.
 #[derive(Serialize, JsonSchema)]
 #[serde(crate = "serde")]
 #[schemars(crate = "schemars")]

@@ -1,15 +1,19 @@
-//! Finding files by name and lines by content. Links are not followed, so a search ends.
+//! Finding files by name and lines by content. Links are found, but not followed, so that every search ends.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::RegexBuilder;
 use wharf_sdk::{Error, Result};
 
-use crate::arguments::SearchContent;
+use crate::{
+    arguments::SearchContent,
+    folder::{self, Kind},
+    glob::Glob,
+    paths::look,
+};
 
 /// Larger files are not looked into.
 const MAX_FILE_BYTES: u64 = 8 << 20;
@@ -17,22 +21,46 @@ const MAX_NAMES: usize = 10_000;
 const MAX_LINE_CHARS: usize = 300;
 const DEFAULT_RESULTS: u32 = 100;
 
-/// Globs as the reference server reads them: `*` stays within a folder, a name alone matches anywhere.
-pub fn globs(patterns: &[String]) -> Result<GlobSet> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let wide = if pattern.contains(['*', '/']) { pattern.clone() } else { format!("**/{pattern}") };
-        let wrong = |error: globset::Error| Error::failed(format!("`{pattern}` is no glob: {error}"));
-        set.add(GlobBuilder::new(&wide).literal_separator(true).build().map_err(wrong)?);
+/// Several globs, at least one of which has to match.
+pub struct Globs(Vec<Glob>);
+
+impl Globs {
+    /// The patterns must match the whole path below the folder that is searched.
+    pub fn below(patterns: &[String]) -> Result<Self> {
+        patterns.iter().map(|pattern| Glob::new(pattern)).collect::<Result<_>>().map(Self)
     }
-    Ok(set.build()?)
+
+    /// Patterns with a `*` are like those of `below`. One without a `*` matches at any depth, and if it matches a folder, also
+    /// everything in it.
+    pub fn anywhere(patterns: &[String]) -> Result<Self> {
+        let wide = |pattern: &String| match pattern.contains('*') {
+            // An empty pattern matches nothing.
+            _ if pattern.is_empty() => Vec::new(),
+            true => vec![pattern.clone()],
+            false => vec![pattern.clone(), format!("**/{pattern}"), format!("**/{pattern}/**")],
+        };
+        Self::below(&patterns.iter().flat_map(wide).collect::<Vec<_>>())
+    }
+
+    /// A pattern with a `/` must match the whole path of a file, any other only its name.
+    fn of_files(patterns: &[String]) -> Result<Self> {
+        let wide = |pattern: &String| match pattern.contains('/') {
+            true => pattern.clone(),
+            false => format!("**/{pattern}"),
+        };
+        Self::below(&patterns.iter().map(wide).collect::<Vec<_>>())
+    }
+
+    pub fn match_any(&self, path: &Path) -> bool {
+        path.to_str().is_some_and(|path| self.0.iter().any(|glob| glob.matches(path)))
+    }
 }
 
 pub fn names(root: &Path, pattern: &str, exclude: &[String]) -> Result<Vec<String>> {
-    let (wanted, exclude) = (globs(&[pattern.to_owned()])?, globs(exclude)?);
+    let (wanted, exclude) = (Glob::new(pattern)?, Globs::below(exclude)?);
     let mut found = Vec::new();
     walk(root, root, &exclude, &mut |path, below, _| {
-        if wanted.is_match(below) {
+        if below.to_str().is_some_and(|below| wanted.matches(below)) {
             found.push(path.display().to_string());
         }
         found.len() <= MAX_NAMES
@@ -49,8 +77,8 @@ pub fn contents(root: &Path, args: &SearchContent) -> Result<String> {
         .case_insensitive(args.ignore_case.unwrap_or(false))
         .build()
         .map_err(|error| Error::failed(format!("the pattern is no regular expression: {error}")))?;
-    let include = globs(args.include.as_slice())?;
-    let exclude = globs(&args.exclude_patterns.clone().unwrap_or_default())?;
+    let include = Globs::of_files(args.include.as_slice())?;
+    let exclude = Globs::anywhere(args.exclude_patterns.as_deref().unwrap_or_default())?;
     let most = args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, 10_000) as usize;
     let mut lines = Vec::new();
     let mut look = |path: &Path| {
@@ -72,7 +100,7 @@ pub fn contents(root: &Path, args: &SearchContent) -> Result<String> {
         look(root);
     } else {
         walk(root, root, &exclude, &mut |path, below, is_directory| {
-            let wanted = !is_directory && (args.include.is_none() || include.is_match(below));
+            let wanted = !is_directory && !path.is_symlink() && (args.include.is_none() || include.match_any(below));
             !wanted || look(path)
         })?;
     }
@@ -87,28 +115,29 @@ pub fn contents(root: &Path, args: &SearchContent) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// Visits everything under a folder until `visit` says to stop. Folders that cannot be read are passed over.
+/// Visits everything under a folder until `visit` says to stop. Folders below it that cannot be read are skipped.
 fn walk(
     root: &Path,
     folder: &Path,
-    exclude: &GlobSet,
+    exclude: &Globs,
     visit: &mut dyn FnMut(&Path, &Path, bool) -> bool,
 ) -> Result<bool> {
-    let entries = match fs::read_dir(folder) {
+    let entries = match folder::read(folder) {
         Ok(entries) => entries,
-        Err(error) if folder == root => return Err(crate::paths::at_path(folder, error)),
+        Err(error) if folder == root => return Err(error),
         Err(_) => return Ok(true),
     };
     let mut paths: Vec<(PathBuf, bool)> = entries
-        .flatten()
-        .filter_map(|entry| Some((entry.path(), entry.file_type().ok()?)))
-        .filter(|(_, kind)| !kind.is_symlink())
-        .map(|(path, kind)| (path, kind.is_dir()))
+        .into_iter()
+        .map(|(name, kind)| (folder.join(name), kind))
+        // A link that leads nowhere, or out of the open folders, is treated as if it did not exist.
+        .filter(|(path, kind)| *kind != Kind::Link || look(path).is_ok())
+        .map(|(path, kind)| (path, kind == Kind::Folder))
         .collect();
     paths.sort();
     for (path, is_directory) in paths {
         let below = path.strip_prefix(root).unwrap_or(&path);
-        if exclude.is_match(below) {
+        if exclude.match_any(below) {
             continue;
         }
         if !visit(&path, below, is_directory) || (is_directory && !walk(root, &path, exclude, visit)?) {

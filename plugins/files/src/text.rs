@@ -1,4 +1,4 @@
-//! Reading text whole or in part, and replacing a file so that it is never half written.
+//! Reads text whole or in part, and replaces a file so that readers never see it half written.
 
 use std::{
     collections::VecDeque,
@@ -10,15 +10,18 @@ use std::{
 
 use wharf_sdk::{Error, Result};
 
-use crate::{arguments::ReadText, paths::at_path};
+use crate::{
+    arguments::ReadText,
+    paths::{at_path, follow},
+};
 
-/// What one answer holds of a file: it goes out twice, as text and as structured content, within the limit of 4 MiB that calls
-/// have by default.
+/// The most bytes of a file that one answer holds. They are sent twice, as text and as structured content, and both together
+/// must stay within the limit of 4 MiB that calls have by default.
 const MAX_BYTES: u64 = (2 << 20) - (64 << 10);
 /// How much is read at once from the end.
 const PIECE: u64 = 64 << 10;
 
-/// The whole text. What is no UTF-8 in it becomes U+FFFD.
+/// The whole text. Bytes that are not UTF-8 become U+FFFD.
 pub fn read(path: &Path) -> Result<String> {
     let bytes = fs::metadata(path).map_err(|error| at_path(path, error))?.len();
     if bytes > MAX_BYTES {
@@ -32,7 +35,7 @@ pub fn read(path: &Path) -> Result<String> {
     Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// The text to edit, which must be text through and through: what was not understood would be lost.
+/// The text to edit. All of it must be UTF-8, because bytes that are not would be lost when the text is written back.
 pub fn read_exact(path: &Path) -> Result<String> {
     let bytes = fs::read(path).map_err(|error| at_path(path, error))?;
     String::from_utf8(bytes)
@@ -41,7 +44,7 @@ pub fn read_exact(path: &Path) -> Result<String> {
 
 /// What was asked for: the whole text, or some of its lines.
 pub fn part(path: &Path, wanted: &ReadText) -> Result<String> {
-    // As the reference server has it, none is the same as zero.
+    // A `head` or `tail` of zero counts as left out, as it does in the reference server.
     let (head, tail) = (count("head", wanted.head)?, count("tail", wanted.tail)?);
     let range = (wanted.start_line.is_some() || wanted.end_line.is_some())
         .then(|| (wanted.start_line.unwrap_or(1), wanted.end_line.unwrap_or(u32::MAX)));
@@ -73,7 +76,7 @@ fn too_much(path: &Path) -> Error {
     Error::failed(format!("{}: these lines have more than {MAX_BYTES} bytes; ask for fewer", path.display()))
 }
 
-/// So many lines, after so many others. No more of the file is read.
+/// The `wanted` lines after the first `skipped` ones, without the line ending of the last. The rest of the file is not read.
 fn lines(path: &Path, skipped: u64, wanted: u64) -> Result<String> {
     let failed = |error| at_path(path, error);
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
@@ -92,10 +95,13 @@ fn lines(path: &Path, skipped: u64, wanted: u64) -> Result<String> {
             return Err(too_much(path));
         }
     }
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The last so many lines, read from the end.
+/// The last `wanted` lines, read from the end of the file.
 fn last_lines(path: &Path, wanted: u64) -> Result<String> {
     let failed = |error| at_path(path, error);
     let mut file = File::open(path).map_err(failed)?;
@@ -108,7 +114,7 @@ fn last_lines(path: &Path, wanted: u64) -> Result<String> {
         file.seek(SeekFrom::Start(start)).map_err(failed)?;
         let mut piece = vec![0; usize::try_from(length).unwrap_or_default()];
         file.read_exact(&mut piece).map_err(failed)?;
-        // The end of the last line ends no line before it.
+        // The line ending at the end of the file does not separate two lines, so it is not counted.
         let text = if pieces.is_empty() { piece.strip_suffix(b"\n").unwrap_or(&piece) } else { &piece };
         for at in (0..text.len()).rev().filter(|at| text.get(*at) == Some(&b'\n')) {
             ends += 1;
@@ -128,16 +134,20 @@ fn last_lines(path: &Path, wanted: u64) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Writes beside the file and renames, so that readers see the old text or the new one.
+/// Replaces the text of a file. It is written to another file, which is then renamed, so that readers see either the old text
+/// or the new one.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
     if path.is_dir() {
         return Err(Error::failed(format!("{}: is a directory", path.display())));
     }
-    // Through a link, the file it leads to is written, and the link stays.
-    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink()) {
+    // If the path is a link, the file that it leads to is replaced, and the link stays. Where only the sandbox can tell which
+    // file that is, it is written in place.
+    let leads = if path.is_symlink() { follow(path) } else { Some(path.to_path_buf()) };
+    let Some(path) = leads.as_deref() else {
         return fs::write(path, text).map_err(|error| at_path(path, error));
-    }
-    // A name that nobody else has, however long the file's own is: others may write the same file at the same time.
+    };
+    // The name is random, because others may write the same file at the same time. It does not contain the file's own name,
+    // which may be as long as names can be.
     let beside = path.with_file_name(format!(".wharf-{:016x}", RandomState::new().build_hasher().finish()));
     let mut new = File::create_new(&beside).map_err(|error| at_path(path, error))?;
     let written = std::io::Write::write_all(&mut new, text.as_bytes()).and_then(|()| fs::rename(&beside, path));

@@ -83,15 +83,16 @@ struct Config {
     timezone: Option<String>,
 }
 
-/// The zone of whoever runs the server: the operator's `timezone`, else the variable `TZ` if it is granted, else UTC. A plugin sees
-/// nothing of the machine that would tell.
+/// The server's own zone: `timezone` in the plugin's config, else the variable `TZ` if it is granted, else UTC. A plugin cannot
+/// see which zone the machine is in.
 fn local() -> Result<TimeZone> {
     let config: Config = wharf_sdk::serde_json::from_str(&host::config())?;
     let name = config.timezone.or_else(|| std::env::var("TZ").ok().filter(|name| !name.is_empty()));
     zone(name.as_deref().unwrap_or("UTC"))
 }
 
-/// The moment when clocks in a zone show this. Where they show it twice, the first time; where they never do, that is said.
+/// The moment when clocks in a zone show this time. If they show it twice, the first of the two; if they skip it, an error that
+/// says so.
 fn at(zone: &TimeZone, shown: DateTime) -> Result<Zoned> {
     let moment = zone.to_ambiguous_zoned(shown);
     if let AmbiguousOffset::Gap { .. } = moment.offset() {
@@ -104,7 +105,7 @@ fn at(zone: &TimeZone, shown: DateTime) -> Result<Zoned> {
     Ok(moment.earlier()?)
 }
 
-/// A difference in hours, as the reference server writes it: one digit behind the point at least, two at most.
+/// A difference in hours, as the reference server writes it: with one or two digits after the point.
 fn hours(seconds: i32) -> String {
     let hours = f64::from(seconds) / 3600.0;
     if hours.fract() == 0.0 {

@@ -82,13 +82,13 @@ async fn reads_whole_and_in_part() {
     for (arguments, expected) in [
         (json!({ "path": notes }), "one\ntwo\nthree\n"),
         (json!({ "path": "notes.txt" }), "one\ntwo\nthree\n"),
-        (json!({ "path": notes, "head": 1 }), "one\n"),
-        (json!({ "path": notes, "head": 1.0 }), "one\n"),
+        (json!({ "path": notes, "head": 1 }), "one"),
+        (json!({ "path": notes, "head": 1.0 }), "one"),
         (json!({ "path": notes, "tail": 2 }), "two\nthree\n"),
         (json!({ "path": notes, "tail": 9 }), "one\ntwo\nthree\n"),
         (json!({ "path": notes, "head": null, "tail": 1 }), "three\n"),
-        (json!({ "path": notes, "startLine": 2, "endLine": 2 }), "two\n"),
-        (json!({ "path": notes, "startLine": 3 }), "three\n"),
+        (json!({ "path": notes, "startLine": 2, "endLine": 2 }), "two"),
+        (json!({ "path": notes, "startLine": 3 }), "three"),
     ] {
         assert_eq!(editor.says("read_text_file", arguments.clone()).await, expected, "{arguments}");
     }
@@ -138,7 +138,10 @@ async fn writes_edits_and_moves() {
     assert_eq!(std::fs::read_to_string(&fresh).unwrap(), "x");
     let moved = editor.path("moved.txt");
     assert!(
-        editor.refuses("move_file", json!({ "source": fresh, "destination": notes })).await.contains("exists already")
+        editor
+            .refuses("move_file", json!({ "source": fresh, "destination": notes }))
+            .await
+            .contains("Destination already exists")
     );
     editor.says("move_file", json!({ "source": fresh, "destination": moved })).await;
     assert_eq!(std::fs::read_to_string(&moved).unwrap(), "x");
@@ -184,8 +187,8 @@ async fn lists_and_searches() {
     let found = editor.says("search_content", json!({ "path": root, "pattern": "print\\w+" })).await;
     assert_eq!(found, format!("{}:2:     println!(\"hello\");", editor.path("src/main.rs")));
     let info = editor.pipe.call("get_file_info", json!({ "path": "notes.txt" })).await;
-    assert_eq!(info["structuredContent"]["size"], 14);
-    assert_eq!(info["structuredContent"]["isFile"], true);
+    let info = info["structuredContent"]["content"].as_str().unwrap();
+    assert!(info.starts_with("size: 14\n") && info.ends_with("isDirectory: false\nisFile: true"), "{info}");
     editor.pipe.close().await;
 }
 
@@ -261,10 +264,10 @@ async fn of_large_files_only_what_is_asked_for_is_read() {
     let line = lines.find('\n').unwrap() + 1;
     let of = |from: usize, count: usize| &lines[from * line..(from + count) * line];
     for (arguments, expected) in [
-        (json!({ "path": path, "head": 1 }), of(0, 1)),
+        (json!({ "path": path, "head": 1 }), of(0, 1).trim_end()),
         (json!({ "path": path, "tail": 1 }), of(1_999_999, 1)),
         (json!({ "path": path, "tail": 5000 }), of(1_995_000, 5000)),
-        (json!({ "path": path, "startLine": 1_000_001, "endLine": 1_000_001 }), of(1_000_000, 1)),
+        (json!({ "path": path, "startLine": 1_000_001, "endLine": 1_000_001 }), of(1_000_000, 1).trim_end()),
     ] {
         assert_eq!(editor.says("read_text_file", arguments).await, expected);
     }
@@ -282,6 +285,54 @@ async fn a_name_that_is_no_text_hides_no_other() {
     assert!(listed.contains("[FILE] notes.txt") && !listed.contains("bad"), "{listed}");
     let found = editor.says("search_files", json!({ "path": root, "pattern": "*.txt" })).await;
     assert!(found.contains("notes.txt"), "{found}");
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_lead_wherever_is_open_and_nowhere_else() {
+    let mut editor = Editor::open("read-write").await;
+    let link = |editor: &Editor, name: &str, target: &str| {
+        std::os::unix::fs::symlink(target, editor.path(name)).unwrap();
+    };
+    link(&editor, "absolute", &editor.path("src"));
+    link(&editor, "twice", &editor.path("absolute/main.rs"));
+    link(&editor, "outside", &editor.folder.join("outside.txt").display().to_string());
+    link(&editor, "round", "round");
+    let read = editor.says("read_text_file", json!({ "path": editor.path("absolute/main.rs"), "head": 1 })).await;
+    assert_eq!(read, "fn main() {");
+    assert!(editor.says("read_text_file", json!({ "path": editor.path("twice") })).await.starts_with("fn main"));
+    editor.says("write_file", json!({ "path": editor.path("absolute/new.rs"), "content": "x" })).await;
+    assert_eq!(std::fs::read_to_string(editor.path("src/new.rs")).unwrap(), "x");
+    for name in ["outside", "round"] {
+        let refused = editor.refuses("read_text_file", json!({ "path": editor.path(name) })).await;
+        assert!(!refused.contains("not opened"), "{refused}");
+        editor.refuses("write_file", json!({ "path": editor.path(name), "content": "x" })).await;
+    }
+    assert_eq!(std::fs::read_to_string(editor.folder.join("outside.txt")).unwrap(), "not opened");
+    // What is moved is the link, and not what it leads to.
+    editor.says("move_file", json!({ "source": editor.path("absolute"), "destination": editor.path("moved") })).await;
+    assert!(std::fs::symlink_metadata(editor.path("moved")).unwrap().is_symlink());
+    assert!(std::path::Path::new(&editor.path("src/new.rs")).exists());
+    link(&editor, "absolute", &editor.path("src"));
+    let root = editor.folder.join("project").display().to_string();
+    let found = editor.says("search_files", json!({ "path": root, "pattern": "*" })).await;
+    assert!(found.contains("/twice") && !found.contains("/outside") && !found.contains("/round"), "{found}");
+    editor.pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accented_name_is_found_however_it_is_written() {
+    let mut editor = Editor::open("read-write").await;
+    std::fs::write(editor.path("cafe\u{301}.txt"), "macOS").unwrap();
+    let composed = editor.path("caf\u{e9}.txt");
+    assert_eq!(editor.says("read_text_file", json!({ "path": composed })).await, "macOS");
+    editor.says("write_file", json!({ "path": composed, "content": "same file" })).await;
+    assert_eq!(std::fs::read_to_string(editor.path("cafe\u{301}.txt")).unwrap(), "same file");
+    assert!(!std::path::Path::new(&composed).exists(), "no twin");
+    std::fs::write(editor.path("o\u{302}\u{323}"), "").unwrap();
+    std::fs::write(editor.path("o\u{323}\u{302}"), "").unwrap();
+    let refused = editor.refuses("read_text_file", json!({ "path": editor.path("\u{1ed9}") })).await;
+    assert!(refused.contains("Ambiguous"), "{refused}");
     editor.pipe.close().await;
 }
 

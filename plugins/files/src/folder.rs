@@ -1,0 +1,69 @@
+//! Reads folders with WASI's own functions. std would also ask for the identity of each entry, which nobody here needs and
+//! which takes as long as the reading itself.
+
+use std::{io, path::Path};
+
+use wasip2::filesystem::{
+    preopens::get_directories,
+    types::{Descriptor, DescriptorFlags, DescriptorType, ErrorCode, OpenFlags, PathFlags},
+};
+use wharf_sdk::Result;
+
+use crate::paths::at_path;
+
+/// What an entry of a folder is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Folder,
+    Link,
+    File,
+}
+
+/// Every open folder takes a handle while another is read, and there may be few handles.
+const FEW: usize = 8;
+
+/// The entries of a folder, in no particular order.
+pub fn read(path: &Path) -> Result<Vec<(String, Kind)>> {
+    if wharf_sdk::host::directories().len() <= FEW
+        && let Ok(entries) = read_in_open(path)
+    {
+        return Ok(entries);
+    }
+    let failed = |error: io::Error| at_path(path, error);
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let kind = match entry.file_type().map_err(failed)? {
+            kind if kind.is_dir() => Kind::Folder,
+            kind if kind.is_symlink() => Kind::Link,
+            _ => Kind::File,
+        };
+        entries.push((entry.file_name().to_string_lossy().into_owned(), kind));
+    }
+    Ok(entries)
+}
+
+fn read_in_open(path: &Path) -> std::result::Result<Vec<(String, Kind)>, ErrorCode> {
+    let open = get_directories().into_iter().filter(|(_, base)| path.starts_with(base));
+    let (base, name) = open.max_by_key(|(_, base)| base.len()).ok_or(ErrorCode::NoEntry)?;
+    let below = path.strip_prefix(&name).ok().and_then(Path::to_str).ok_or(ErrorCode::IllegalByteSequence)?;
+    let stream = folder(&base, below)?.as_ref().unwrap_or(&base).read_directory()?;
+    let mut entries = Vec::new();
+    while let Some(entry) = stream.read_directory_entry()? {
+        let kind = match entry.type_ {
+            DescriptorType::Directory => Kind::Folder,
+            DescriptorType::SymbolicLink => Kind::Link,
+            _ => Kind::File,
+        };
+        entries.push((entry.name, kind));
+    }
+    Ok(entries)
+}
+
+/// The folder at the path `below` another one; `None` if the path is empty.
+fn folder(base: &Descriptor, below: &str) -> std::result::Result<Option<Descriptor>, ErrorCode> {
+    if below.is_empty() {
+        return Ok(None);
+    }
+    base.open_at(PathFlags::SYMLINK_FOLLOW, below, OpenFlags::DIRECTORY, DescriptorFlags::READ).map(Some)
+}
