@@ -95,12 +95,9 @@ pub fn follow(path: &Path) -> Option<PathBuf> {
             seen.is_symlink().then(|| {
                 let rest = path.strip_prefix(&seen).ok()?;
                 // A link that cannot be read leads outside.
-                let leads = fs::read_link(&seen).ok()?;
-                let mut steps = leads.components().skip_while(|step| !matches!(step, Component::Normal(_)));
-                // A step up from a link is one from where it leads, which its text does not say.
-                let is_plain = steps.all(|step| matches!(step, Component::Normal(_)));
-                // Joining an absolute path replaces what is before it.
-                is_plain.then_some(normalize(&seen.parent()?.join(leads).join(rest)))
+                let mut leads = along(seen.parent()?, &fs::read_link(&seen).ok()?)?;
+                leads.extend(rest);
+                Some(leads)
             })
         });
         match link {
@@ -109,6 +106,24 @@ pub fn follow(path: &Path) -> Option<PathBuf> {
         }
     }
     None
+}
+
+/// Where the text of a link in a folder leads. None where it goes up again from another link, because that is a step up from where
+/// the other one leads.
+fn along(folder: &Path, link: &Path) -> Option<PathBuf> {
+    let mut at = folder.to_path_buf();
+    for step in link.components() {
+        match step {
+            Component::RootDir => at = PathBuf::from("/"),
+            Component::ParentDir if at != folder && at.is_symlink() => return None,
+            Component::ParentDir => {
+                at.pop();
+            }
+            Component::Normal(name) => at.push(name),
+            Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    Some(at)
 }
 
 /// The metadata of a file, or of the file that a link leads to.
