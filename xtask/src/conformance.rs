@@ -1,7 +1,7 @@
 //! Runs the official MCP conformance suite, in two versions, against the real binary, and then other people's clients.
 //!
-//! The suite's own verdict is not enough: it passes over warnings and over every scenario it does not score. So each run gets an
-//! empty list of expected failures, which makes the suite itself strict, and what its scenarios checked is added up here.
+//! The suite's own verdict is not enough: it ignores warnings and every scenario that it does not score. So each run gets an
+//! empty list of expected failures, which makes the suite itself strict, and the results of all checks are added up here.
 
 use std::{
     env,
@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{prepare, run_in, say};
+use crate::{installed, prepare, say};
 
 pub mod child;
 mod tally;
@@ -21,7 +21,7 @@ mod tally;
 use child::{Server, finish};
 use tally::Tally;
 
-/// One start of the suite.
+/// One run of the suite.
 struct Run {
     name: &'static str,
     package: &'static str,
@@ -31,7 +31,7 @@ struct Run {
 }
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
-/// What most people get today who name no version.
+/// The version that most people get today, because they name none.
 const OLDER_SUITE: &str = "conformance-0.1";
 
 const RUNS: [Run; 5] = [
@@ -47,9 +47,9 @@ const RUNS: [Run; 5] = [
     Run { name: "older suite, all", package: OLDER_SUITE, arguments: &["--suite", "all"], at_least: 46 },
 ];
 
-/// One start of the suite takes seconds; the suite itself ends each scenario after half a minute.
+/// The most time for one run of the suite. It usually takes seconds; the suite itself ends each scenario after half a minute.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The clients end by themselves too, one by one.
+/// The most time for all clients together. The script that runs them also ends each client that takes too long.
 const CLIENTS_PATIENCE: Duration = Duration::from_secs(1800);
 
 /// Builds, installs, runs everything, and fails at the end if anything did.
@@ -65,12 +65,12 @@ pub fn check(root: &Path) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { bail!("not conforming:\n  {}", problems.join("\n  ")) }
 }
 
-/// Where things are.
+/// The folders that a run of the suite uses.
 struct Place {
     root: PathBuf,
-    /// `tests/conformance`: what is installed, and wharf's config.
+    /// `tests/conformance`, with the lockfile of what is installed, and wharf's config.
     source: PathBuf,
-    /// `target/conformance`: what is made.
+    /// `target/conformance`, for what is installed and what the runs write.
     target: PathBuf,
 }
 
@@ -82,28 +82,12 @@ impl Place {
             target: root.join("target/conformance"),
         };
         fs::create_dir_all(&place.target)?;
-        place.install()?;
+        installed::npm(&place.source, &place.target)?;
         Ok(place)
     }
 
-    /// Installs exactly what the lockfile says, and no package's scripts run. Not again while the lockfile is the same.
-    fn install(&self) -> Result<()> {
-        let lock = fs::read(self.source.join("package-lock.json"))?;
-        let stamp = self.target.join("installed.json");
-        if fs::read(&stamp).is_ok_and(|installed| installed == lock) {
-            return Ok(());
-        }
-        say("installing the conformance suite at target/conformance");
-        for name in ["package.json", "package-lock.json"] {
-            fs::copy(self.source.join(name), self.target.join(name)).with_context(|| name.to_owned())?;
-        }
-        let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-        run_in(&self.target, Command::new("npm").args(arguments)).context("the conformance suite needs npm")?;
-        fs::write(&stamp, lock)?;
-        Ok(())
-    }
-
-    /// Node.js of the version the lockfile pins: the suite does not start on older ones. The machine's own if npm has none for it.
+    /// Node.js in the version that the lockfile pins, because the suite does not start on older ones. It is the machine's own
+    /// if npm has none for this machine.
     fn node(&self) -> Command {
         let installed = self.target.join("node_modules/.bin/node");
         Command::new(if installed.exists() { installed } else { "node".into() })
@@ -118,7 +102,7 @@ impl Place {
     }
 }
 
-/// Runs of the suite against one server; returns what is wrong.
+/// Makes these runs of the suite against one server, and returns what is wrong.
 fn suite(place: &Place, binary: &str, runs: &[Run]) -> Result<Vec<String>> {
     let server = Server::start(&place.built(binary), &place.config(), &place.target)?;
     let baseline = place.target.join("expected-failures.yml");
@@ -174,7 +158,7 @@ impl Run {
 }
 
 /// The clients have an entry point of their own: it starts wharf as each of them needs it, prints what they found, and fails if
-/// any of them does. Its children find the installed `node` first, as it does.
+/// any of them does. The processes that it starts find the installed `node` first, as it does itself.
 fn clients(place: &Place) -> Result<()> {
     let script = place.source.join("clients/run.mjs");
     ensure!(script.is_file(), "{} is missing", script.display());

@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: what wharf depends on, by cargo-deny and `deny.toml`.
+//! `cargo xtask deny`: checks wharf's dependencies with cargo-deny, by the rules in `deny.toml`.
 
 use std::{path::Path, process::Command};
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::{run_in, say};
 
-/// `needed`: whether it is an error that cargo-deny is not installed.
+/// `needed` says whether it is an error if cargo-deny is not installed.
 pub fn check(root: &Path, needed: bool) -> Result<()> {
     let installed = Command::new("cargo-deny").arg("--version").output().is_ok_and(|output| output.status.success());
     if !installed {
@@ -17,7 +17,7 @@ pub fn check(root: &Path, needed: bool) -> Result<()> {
         say(&format!("not checked: licences and bans of dependencies ({how})"));
         return Ok(());
     }
-    // Of a network, these need no more than cargo itself does.
+    // These checks need the network only where cargo itself needs it.
     run_in(root, Command::new("cargo-deny").args(["check", "bans", "licenses", "sources"]))?;
     if needed && run_in(root, Command::new("cargo-deny").args(["check", "advisories"])).is_err() {
         say("advisories were not checked, or there are some: see above");

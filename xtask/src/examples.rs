@@ -1,4 +1,4 @@
-//! Builds the example plugins in other languages as their READMEs say, and calls them.
+//! Builds the example plugins in other languages as their READMEs describe, and calls them.
 
 use std::{path::Path, process::Command};
 
@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{run, run_in, say};
 
-/// The version the Python example names.
+/// The version that the Python example names.
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 
-/// With the `wharf` that stands at `target/release`.
+/// Builds the examples, and calls them with the `wharf` in `target/release`.
 pub fn build_and_call(root: &Path) -> Result<()> {
     let javascript = root.join("examples/javascript");
     npm(&javascript, &["install", "--no-audit", "--no-fund"]).context("the JavaScript example needs npm")?;

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: what wharf reads from strangers, under libFuzzer, on stable Rust.
+//! `cargo xtask fuzz`: runs the code that reads data from strangers under libFuzzer, on stable Rust.
 //!
-//! cargo builds the workspace's own crates with counters on every edge, by way of this program as their compiler; the crates
-//! they depend on stay as they are. Needs a C++ compiler.
+//! cargo calls this program in place of rustc for the workspace's own crates, and it adds the flags that make rustc count every
+//! edge. The crates that they depend on are built without. This needs a C++ compiler.
 
 use std::{
     env,
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{conformance::child::finish, say};
 
-/// Set for the compilations that are to be instrumented.
+/// The environment variable that tells this program to stand in for rustc.
 const WRAPPER: &str = "WHARF_FUZZ_WRAPPER";
 const FLAGS: [&str; 6] = [
     "-Cpasses=sancov-module",
@@ -28,19 +28,19 @@ const FLAGS: [&str; 6] = [
 ];
 /// Longer inputs find little that shorter ones do not.
 const MAX_BYTES: u32 = 4096;
-/// What one input may take, in seconds and MiB.
+/// The most time and memory that one input may take.
 const INPUT_SECONDS: u32 = 5;
 const INPUT_MIB: u32 = 1024;
-/// How long all targets together run if nobody says.
+/// How long all targets run together if no time is given.
 const SMOKE_SECONDS: u64 = 60;
 
-/// Stands in for rustc where cargo was told so.
+/// Runs rustc with the flags for fuzzing if cargo started this program in its place; `None` if it did not.
 pub fn compile_if_asked() -> Option<ExitCode> {
     env::var_os(WRAPPER)?;
     let mut arguments = env::args_os().skip(1);
     let rustc = arguments.next()?;
     let rest: Vec<OsString> = arguments.collect();
-    // Probes of the compiler and build scripts run as they are.
+    // Probes of the compiler, build scripts and procedural macros are compiled without the flags.
     let instrumented =
         rest.iter().any(|argument| argument == "--crate-type") && !rest.iter().any(|one| one == "proc-macro");
     let mut command = Command::new(rustc);
@@ -95,7 +95,8 @@ fn build(root: &Path) -> Result<std::path::PathBuf> {
     say("building the fuzz targets (a few minutes the first time)");
     let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     cargo
-        // Chosen among all default members, so that what they depend on is what the tests have built already.
+        // Without `--package`, cargo chooses the same features as for the tests, so the dependencies that the tests built are
+        // used again.
         .args(["build", "--locked", "--release", "--features", "fuzz/libfuzzer", "--bin", "fuzz"])
         .env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?)
         .env(WRAPPER, "1");
@@ -103,8 +104,8 @@ fn build(root: &Path) -> Result<std::path::PathBuf> {
     Ok(root.join("target/release/fuzz"))
 }
 
-/// Runs one target; how many inputs it took. What is worth keeping goes to `target/fuzz`, and what fails to the corpus, so
-/// that it is tried again for ever.
+/// Runs one target, and returns how many inputs it has tried. Inputs worth keeping go to `target/fuzz`. Those that fail go to
+/// the corpus, so that every later run tries them again.
 fn fuzz(root: &Path, program: &Path, name: &str, seconds: u64) -> Result<u64> {
     let found = root.join("target/fuzz").join(name);
     fs::create_dir_all(&found)?;

@@ -1,4 +1,5 @@
-//! Who imports whom, read from the code: rooms see only the rooms below them, and no two files see each other.
+//! Checks which module imports which, by reading the code. A room is a top-level module of the server: it may import only from
+//! the rooms that [`ROOMS`] lists for it. And no modules of a crate may import each other in a circle.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +13,8 @@ use syn::{
     visit::{self, Visit},
 };
 
-/// The rooms of the server, each with those it may see. Nothing else is let through, so a new arrow is a decision.
+/// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
+/// between rooms is always a decision.
 const ROOMS: [(&str, &[&str]); 13] = [
     ("base", &[]),
     ("schema", &["base"]),
@@ -42,7 +44,7 @@ pub fn problems(root: &Path) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// All files in a folder and below, but for what is built or fetched.
+/// All files in a folder and below, except those that are built or downloaded.
 pub fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
@@ -58,7 +60,7 @@ pub fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// By module, the modules that it names. What only tests name does not count.
+/// For each module, the modules that it names. Names in tests do not count.
 struct Graph(BTreeMap<String, BTreeSet<String>>);
 
 impl Graph {
@@ -69,7 +71,7 @@ impl Graph {
         for file in files {
             let name = file.strip_prefix(source).unwrap_or(&file).with_extension("");
             let mut name: Vec<String> = name.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-            // The crate itself and its binary name everything.
+            // `lib.rs` and `main.rs` may name every module.
             if name == ["lib"] || name == ["main"] {
                 continue;
             }
@@ -111,7 +113,7 @@ impl Graph {
         wrong
     }
 
-    /// Sets of modules each of which leads to all others of its set.
+    /// Sets of modules in which each module leads to all others.
     fn circles(&self) -> Vec<String> {
         let reached = |start: &String| {
             let mut reached = BTreeSet::new();
@@ -193,14 +195,14 @@ impl<'a> Visit<'a> for Named {
     }
 
     fn visit_item_use(&mut self, item: &'a ItemUse) {
-        // A room's front door shows what is behind it, and uses none of it.
+        // A `use` with a visibility, such as `pub use`, only passes the name on to others, so it is no import of this module.
         if matches!(item.vis, syn::Visibility::Inherited) && !of_tests(&item.attrs) {
             self.add_tree(&[], &item.tree);
         }
     }
 
     fn visit_macro(&mut self, call: &'a syn::Macro) {
-        // What stands in a macro's arguments is no path yet.
+        // The parser leaves a macro's arguments as tokens, so paths in them are searched for in their text.
         for rest in call.tokens.to_string().split("crate :: ").skip(1) {
             let path = rest.split(|character: char| !(character.is_alphanumeric() || "_: ".contains(character))).next();
             let parts = path.unwrap_or_default().split("::").map(|part| part.trim().to_owned());

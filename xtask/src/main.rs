@@ -18,6 +18,8 @@ mod deny;
 mod examples;
 mod fuzz;
 mod imports;
+mod installed;
+mod others;
 mod tidy;
 
 const USAGE: &str = "\
@@ -26,6 +28,8 @@ cargo xtask demo         shows the main job, with a real MCP client; --serve kee
 cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust
 cargo xtask examples     builds and calls the example plugins in JavaScript and Python; needs npm and Python 3
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
+cargo xtask dropin       asks the reference servers and the plugins that take their place the same; --timing; needs npm, Python 3
+cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
 cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
 cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
@@ -51,6 +55,8 @@ fn main() -> ExitCode {
         "test" => test(),
         "examples" => prepare(&[]).and_then(|()| examples::build_and_call(&root())),
         "conformance" => conformance::check(&root()),
+        "dropin" => others::dropin(&root(), rest),
+        "clients" => others::clients(&root(), rest),
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),
@@ -72,7 +78,7 @@ fn main() -> ExitCode {
 
 pub fn say(text: &str) {
     use std::io::Write;
-    // Nowhere left to say it if stderr is closed.
+    // If stderr is closed, there is nowhere left to say it.
     writeln!(std::io::stderr(), "{text}").ok();
 }
 
@@ -118,7 +124,7 @@ fn guests() -> Result<()> {
     for package in &packages {
         let file = from.join(format!("{}.wasm", package.replace('-', "_")));
         let place = to.join(format!("{package}.wasm"));
-        // Written beside and renamed, because a running wharf may be watching.
+        // The copy is made under another name and then renamed, because a running wharf may be watching the folder.
         let partial = to.join(format!("{package}.partial"));
         std::fs::copy(&file, &partial).with_context(|| format!("{} was not built", file.display()))?;
         std::fs::rename(&partial, &place)?;
@@ -126,7 +132,7 @@ fn guests() -> Result<()> {
     Ok(())
 }
 
-/// Members of the workspace that are not default members: those are built for wasm.
+/// The plugins: the members of the workspace that are not default members, and are built for wasm.
 fn guest_packages() -> Result<Vec<String>> {
     let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
     let native = metadata.workspace_default_members.clone();
@@ -166,7 +172,7 @@ fn bench(rest: &[String]) -> Result<()> {
     }
     prepare(&["bench", "sdk_echo", "bare_echo"])?;
     if !rest.iter().any(|argument| argument == "--brief") {
-        // Measured where they can be had.
+        // Plugins in other languages are measured only if they can be built on this machine.
         if let Err(error) = examples::build_and_call(&root()) {
             say(&format!("no plugins in other languages: {error:#}"));
         }
@@ -174,9 +180,9 @@ fn bench(rest: &[String]) -> Result<()> {
     run(Command::new(root().join("target/release/bench")).args(rest))
 }
 
-/// Every plugin, wharf, and what else a command runs. Chosen by `--bin` and not by `--package`: for one package alone, cargo
-/// would choose other features of shared dependencies, so that wasmtime is compiled twice and what is tested is not what is
-/// shipped.
+/// Builds every plugin, wharf, and the further binaries that a command runs. They are chosen by `--bin` and not by `--package`:
+/// for one package alone, cargo would choose other features of shared dependencies, so that wasmtime is compiled twice and what
+/// is tested is not what is shipped.
 fn prepare(more: &[&str]) -> Result<()> {
     guests()?;
     say("building target/release/wharf (4 to 10 minutes the first time, on two cores)");

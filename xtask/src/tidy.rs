@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler checks.
+//! Checks the rules of the house that no compiler checks.
 
 use std::{fs, path::Path};
 
@@ -46,7 +46,7 @@ struct Floor {
     forbidden: &'static [&'static str],
 }
 
-/// One direction of imports.
+/// Names that must not appear in the files of certain folders, so that dependencies go in one direction only.
 const FLOORS: [Floor; 4] = [
     Floor { room: "host/protocol/", forbidden: &["tokio", "wasmtime", "wharf_sandbox", "std::fs", "std::net"] },
     Floor { room: "host/sandbox/", forbidden: &["wharf_protocol", "jsonrpc"] },

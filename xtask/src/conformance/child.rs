@@ -1,4 +1,4 @@
-//! Processes that end in time: each wait has a limit, and what is still running then is stopped by its id.
+//! Runs processes with a time limit: each wait has one, and a process that is still running then is stopped by its id.
 
 use std::{
     fs::File,
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 const START: Duration = Duration::from_secs(60);
 const END: Duration = Duration::from_secs(10);
 
-/// Runs a command to its end, or stops it.
+/// Runs a command to its end, or stops it after `limit`.
 pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     let line = format!("{command:?}").replace('"', "");
     let child = command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot run {line}"))?;
@@ -26,11 +26,12 @@ pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     }
 }
 
-/// Waits for a process; if it takes too long, sends it these signals one after the other. `None` if it took a signal.
+/// Waits for a process; if it takes too long, sends it these signals one after the other. `None` if it ended only after a
+/// signal.
 fn ended(mut child: Child, limit: Duration, signals: &[&str]) -> Result<Option<ExitStatus>> {
     let pid = child.id();
     let (sender, receiver) = mpsc::channel();
-    // `wait` itself has no limit.
+    // `wait` itself takes no time limit, so it runs on a thread of its own.
     thread::spawn(move || sender.send(child.wait()));
     if let Ok(status) = receiver.recv_timeout(limit) {
         return Ok(Some(status?));
@@ -81,12 +82,14 @@ impl Drop for Server {
     }
 }
 
-/// The address, once the log says that the plugin is served too. The log is written on until wharf ends.
+/// Waits until the log says that wharf serves its plugin, and returns the address. A thread goes on writing the log until wharf
+/// ends.
 fn ready(stderr: ChildStderr, mut log: File) -> Result<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            // Nobody listens any more once the server is ready, and wharf must not wait for a full pipe.
+            // Errors are ignored: nobody receives the lines any more once the server is ready, but they must be read on, so
+            // that wharf does not wait at a full pipe.
             writeln!(log, "{line}").ok();
             sender.send(line).ok();
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// How many checks ended how. What only informs is not counted.
+/// How many checks ended in which way. Checks that only inform are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub success: usize,
@@ -64,7 +64,7 @@ impl Tally {
         })
     }
 
-    /// Every failure and warning, scored or not, and every check that was skipped without leave.
+    /// Every failure and warning, scored or not, and every check that was skipped although its scenario may not skip.
     pub fn problems(&self) -> Vec<String> {
         let with_name = |(name, scenario): (&String, &Scenario)| {
             scenario.problems.iter().map(|problem| format!("{name}: {problem}")).collect::<Vec<_>>()
@@ -94,8 +94,8 @@ fn text<'a>(check: &'a Value, member: &str) -> &'a str {
     check.get(member).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether a scenario may skip checks: of one the suite has no more than a plan, and the others are about an extension that wharf
-/// does not offer.
+/// Whether a scenario may skip checks. The first of these is only planned in the suite; the others are about an extension that
+/// wharf does not offer.
 fn may_skip(scenario: &str) -> bool {
     scenario == "tasks-status-notifications" || scenario.starts_with("sep-2640-skills-")
 }
@@ -127,7 +127,7 @@ mod tests {
         for (folder, expected) in [
             ("server-tools-list-2026-11-21T14-08-21-322Z", "tools-list"),
             ("server-json-schema-2020-12-2026-11-21T14-08-21-322Z", "json-schema-2020-12"),
-            // Their own name begins as the prefix does.
+            // The scenario's own name begins like the prefix.
             ("server-server-stateless-2026-11-21T14-08-21-322Z", "server-stateless"),
             ("server-ping", "ping"),
             ("ping", "ping"),

@@ -1,0 +1,137 @@
+// Asks the reference servers and wharf's plugins the same, on the same files, and compares the answers.
+//
+//   node differential.mjs --bin WHARF --plugins DIR --modules DIR [--python PROGRAM] [--every N] [--timing] [--show N] [--folder DIR]
+//
+// `--every` asks only each Nth question; `--python` is an interpreter that has the reference time server. Fails if fewer than 97 of
+// 100 answers are identical or equivalent, if another differs for no reason that `intended.mjs` names, or if nothing differs
+// any more where it names one.
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { cases } from './cases.mjs';
+import { compare, missing } from './compare.mjs';
+import { INTENDED } from './intended.mjs';
+import { Server } from './server.mjs';
+import { time } from './time.mjs';
+import { timing } from './timing.mjs';
+import { look, make } from './tree.mjs';
+
+const AT_LEAST = 0.97;
+
+const options = parseArgs({
+  options: {
+    bin: { type: 'string' },
+    plugins: { type: 'string' },
+    modules: { type: 'string' },
+    python: { type: 'string' },
+    every: { type: 'string', default: '1' },
+    timing: { type: 'boolean', default: false },
+    show: { type: 'string', default: '20' },
+  },
+}).values;
+for (const name of ['bin', 'plugins', 'modules']) {
+  if (options[name] === undefined) throw new Error(`--${name} is missing`);
+  options[name] = resolve(options[name]);
+}
+
+const home = mkdtempSync(join(tmpdir(), 'wharf-dropin-'));
+process.on('exit', () => rmSync(home, { recursive: true, force: true }));
+const folders = { P: join(home, 'first'), Q: join(home, 'second') };
+const env = { HOME: home, XDG_CACHE_HOME: join(home, 'cache'), TZ: 'UTC' };
+
+writeFileSync(
+  join(home, 'wharf.toml'),
+  [
+    `[roots]\nfixed = ${JSON.stringify([folders.P, folders.Q])}`,
+    `[plugins.files]\npath = ${JSON.stringify(join(options.plugins, 'files.wasm'))}\nprefix = ""`,
+    '[plugins.files.grants]\nroots = "read-write"',
+    `[plugins.time]\npath = ${JSON.stringify(join(options.plugins, 'time.wasm'))}\nprefix = ""\n`,
+  ].join('\n'),
+);
+
+/** The servers that are compared. */
+const reference = () =>
+  Server.start(
+    process.execPath,
+    [join(options.modules, '@modelcontextprotocol/server-filesystem/dist/index.js'), folders.P, folders.Q],
+    { env, cwd: home },
+  );
+const wharf = () => Server.start(options.bin, ['run', '-c', join(home, 'wharf.toml')], { env, cwd: home });
+
+/** What a server answers to all of it, and what it leaves behind. */
+async function answers(start, asked) {
+  make(folders, asked);
+  const server = await start();
+  const { tools } = await server.request('tools/list', {});
+  const results = [];
+  for (const { tool, args } of asked) results.push(await server.call(tool, args));
+  await server.stop();
+  const told = results.map((result, at) => {
+    const { files, number } = asked[at];
+    return { result, left: files === undefined ? undefined : plain(look(join(folders.P, 'w', String(number)))) };
+  });
+  return { tools, told };
+}
+
+/** What a server leaves beside a file, under a name of its own choice, would be seen. */
+const plain = (seen) => seen.map((entry) => entry.map(String));
+
+let failed = false;
+function complain(line) {
+  failed = true;
+  console.log(`FAIL  ${line}`);
+}
+
+async function files() {
+  const asked = cases(folders).filter(({ number }) => number % Number(options.every) === 0);
+  const theirs = await answers(reference, asked);
+  const ours = await answers(wharf, asked);
+  for (const tool of theirs.tools) {
+    const lacks = missing(tool, ours.tools.find(({ name }) => name === tool.name));
+    const intended = INTENDED.tools[tool.name] ?? [];
+    const unknown = lacks.filter((lack) => !intended.some(({ matches }) => matches.test(lack)));
+    if (unknown.length > 0) complain(`${tool.name}: ${unknown.join('; ')}`);
+  }
+  const count = { identical: 0, equivalent: 0, different: 0 };
+  const used = new Map(INTENDED.calls.map(({ id }) => [id, 0]));
+  let shown = 0;
+  asked.forEach((one, at) => {
+    const [theirOwn, own] = [theirs.told[at], ours.told[at]];
+    const verdict = compare(one.tool, theirOwn, own);
+    count[verdict] += 1;
+    if (verdict !== 'different') return;
+    const reason = INTENDED.calls.find(({ applies }) => applies(one, theirOwn, own));
+    if (reason) {
+      used.set(reason.id, used.get(reason.id) + 1);
+      return;
+    }
+    failed = true;
+    if (shown++ < Number(options.show)) {
+      const brief = ({ result, left }) => {
+        const said = `${result.isError ? 'error: ' : ''}${result.content.map((block) => block.text ?? JSON.stringify(block)).join('; ')}`;
+        return JSON.stringify([said, left].filter(Boolean)).replaceAll(home, '').slice(0, 400);
+      };
+      const args = JSON.stringify(one.args).replaceAll(home, '').slice(0, 300);
+      console.log(`FAIL  ${one.tool} ${args}\n  reference: ${brief(theirOwn)}\n  wharf:     ${brief(own)}`);
+    }
+  });
+  const alike = (count.identical + count.equivalent) / asked.length;
+  console.log(
+    `files: ${asked.length} calls, ${count.identical} identical, ${count.equivalent} equivalent, ${count.different} different: ` +
+      `${(alike * 100).toFixed(2)} % alike`,
+  );
+  for (const { id, reason } of INTENDED.calls) {
+    console.log(`  ${String(used.get(id)).padStart(4)}  ${id}: ${reason}`);
+    // A part of the questions need not meet each of them.
+    if (used.get(id) === 0 && options.every === '1') complain(`${id}: nothing differs any more`);
+  }
+  if (shown > Number(options.show)) console.log(`  ${shown} calls in all differ for no reason that is named`);
+  if (alike < AT_LEAST) complain(`less than ${AT_LEAST * 100} of 100 are alike`);
+}
+
+await files();
+if (options.python) await time({ wharf, python: options.python, env, complain });
+if (options.timing) await timing({ reference, wharf, folder: folders.P, complain });
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,30 @@
+//! Runs wharf with what other people made: compares its plugins with the reference servers that they take the place of, and
+//! drives it with the frameworks that people write clients with.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context, Result};
+
+use crate::{installed, prepare, run};
+
+/// Sends the same requests to the reference servers and to the plugins, and compares the answers.
+pub fn dropin(root: &Path, rest: &[String]) -> Result<()> {
+    prepare(&[])?;
+    let (source, target) = (root.join("tests/dropin"), root.join("target/dropin"));
+    installed::npm(&source, &target)?;
+    let python = installed::python(&source.join("requirements.txt"), &target.join("venv"))?;
+    let mut command = Command::new("node");
+    command.arg(source.join("differential.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
+    command.arg("--plugins").arg(root.join("target/plugins"));
+    command.arg("--modules").arg(target.join("node_modules")).arg("--python").arg(python).args(rest);
+    run(&mut command).context("something differs, or there is no Node.js 20 or newer")
+}
+
+/// Drives wharf with clients of many frameworks.
+pub fn clients(root: &Path, rest: &[String]) -> Result<()> {
+    prepare(&[])?;
+    let mut command = Command::new("node");
+    command.arg(root.join("tests/clients/matrix.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
+    command.arg("--plugins").arg(root.join("target/plugins")).args(rest);
+    run(&mut command).context("a client failed, or there is no Node.js 20 or newer, npm or Python 3")
+}
