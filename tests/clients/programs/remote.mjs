@@ -1,0 +1,16 @@
+// `mcp-remote`: for its client a server over stdio, for wharf a client over HTTP. What is behind it is the official SDK.
+
+import { join } from 'node:path';
+import { connect } from './sdk_v1.mjs';
+import { drive, job, modules, require } from './shared.mjs';
+
+const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js');
+const args = [
+  join(modules, 'mcp-remote', 'dist', 'proxy.js'),
+  job.url,
+  ...['--transport', job.transport === 'sse' ? 'sse-only' : 'http-only', '--allow-http'],
+];
+
+await drive((roots) => connect(roots, new StdioClientTransport({ command: process.execPath, args, stderr: 'inherit' })), {
+  emptyRoots: true,
+});

@@ -1,0 +1,151 @@
+"""What every Python program here asks of its framework. A program hands over how its framework connects; the rest is the same.
+
+    python PROGRAM JOB        (JOB is JSON, written by ../matrix.mjs)
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Collection
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent.parent / "conformance" / "clients"))
+from python_report import check, expect, expect_equal, expect_in, report, why  # noqa: E402
+
+CALLS: list[dict[str, Any]] = json.loads((HERE / "calls.json").read_text(encoding="utf-8"))
+# How soon a new plugin must be heard of or listed, in seconds.
+HEARD = 10
+
+
+@dataclass
+class Job:
+    """Where the server is, and what the runner prepared."""
+
+    transport: str
+    # What starts the server over stdio.
+    command: str
+    args: list[str]
+    # Where it is otherwise.
+    url: str
+    # The folder that is open to the tools.
+    root: str
+    # What `made.txt` in it holds.
+    made: str
+    # The package, where one program drives several.
+    package: str
+    # A plugin that is not there yet: the file, where it has to be put, and the tool it brings.
+    late: dict[str, str]
+
+
+class Client(Protocol):
+    """A framework that is connected."""
+
+    # Set when the server says that the tools changed; None where the framework does not tell.
+    heard: asyncio.Event | None
+    # `follows = True` says that `tools` gives what the framework keeps, and that it lists again only when it is told to.
+
+    async def tools(self) -> dict[str, Any]:
+        """The framework's own tool objects by name, listed anew."""
+
+    async def call(self, tool: Any, arguments: dict[str, Any]) -> Any:
+        """The result of a tool as the framework gives it; raises if it is an error."""
+
+
+Connect = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+class Checks:
+    def __init__(self, job: Job, client: Client) -> None:
+        self.job = job
+        self.client = client
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> str:
+        tools = await self.client.tools()
+        expect(name in tools, f"there is no {name} among {sorted(tools)}")
+        return str(await self.client.call(tools[name], arguments))
+
+    async def listed(self) -> None:
+        expect_equal(sorted(await self.client.tools()), sorted({call["tool"] for call in CALLS}), "the list of tools")
+
+    async def called(self) -> None:
+        tools = await self.client.tools()
+        for call in CALLS:
+            try:
+                result = str(await self.client.call(tools[call["tool"]], dict(call["arguments"])))
+                expect_in(call.get("expect", ""), result, "the result")
+                # What is only in the sentence of an error, which some frameworks give as any other text.
+                expect("never" not in call or call["never"] not in result, f"the result is {result}")
+            except Exception as error:
+                # Some libraries raise groups; the sentence names the tool in any case.
+                raise RuntimeError(f"{call['tool']} {json.dumps(call['arguments'])}: {why(error)}") from error
+
+    async def roots(self, written: str = "written.txt") -> None:
+        made = str(Path(self.job.root) / "made.txt")
+        expect_in(self.job.made, await self.call("files_read_text_file", {"path": made}), "made.txt")
+        path = str(Path(self.job.root) / written)
+        await self.call("files_write_file", {"path": path, "content": self.job.made})
+
+    async def changed(self) -> None:
+        late, heard = self.job.late, self.client.heard
+        if heard is not None:
+            heard.clear()
+        os.rename(late["from"], late["to"])
+        if heard is not None:
+            try:
+                await asyncio.wait_for(heard.wait(), HEARD)
+            except asyncio.TimeoutError:
+                expect(False, f"nothing was heard of the new plugin within {HEARD} s")
+        limit = time.monotonic() + HEARD
+        while late["tool"] not in await self.client.tools():
+            expect(time.monotonic() < limit, f"{late['tool']} was not listed within {HEARD} s")
+            await asyncio.sleep(0.05)
+        expect_in("late", await self.call(late["tool"], {"message": "late"}), "what the new tool answers")
+        follows = heard is not None or getattr(self.client, "follows", False)
+        tell("hears", "told" if follows else "listed again")
+
+
+def tell(fact: str, value: str) -> None:
+    print(json.dumps({"fact": fact, "value": value}), flush=True)
+
+
+async def session(job: Job, connect: Connect, empty_roots: bool, without: Collection[str]) -> None:
+    phase, start = "connect", time.monotonic()
+    try:
+        async with connect(job) as client:
+            report(phase, start)
+            checks = Checks(job, client)
+            phase = "session"
+            for name, body in [
+                ("list", checks.listed),
+                ("call", checks.called),
+                ("roots", checks.roots),
+                ("changed", checks.changed),
+            ]:
+                if name not in without:
+                    await check(name, body)
+            phase, start = "close", time.monotonic()
+        # Most wait two seconds for the end of the server before they use force.
+        took = time.monotonic() - start
+        expect(took < 1.9, f"closing took {took:.1f} s")
+        report(phase, start)
+    except Exception as error:
+        report(phase, start, why(error))
+    if empty_roots:
+        await check("empty-roots", lambda: with_empty_roots(job, connect))
+
+
+async def with_empty_roots(job: Job, connect: Connect) -> None:
+    """A second client, which declares roots and has none."""
+    async with connect(job, roots=[]) as client:
+        await Checks(job, client).roots("written-empty.txt")
+
+
+def drive(connect: Connect, *, empty_roots: bool = False, without: Collection[str] = ()) -> None:
+    """Runs the checks; `empty_roots` says that `connect` takes `roots=[]`."""
+    asyncio.run(session(Job(**json.loads(sys.argv[1])), connect, empty_roots, without))
