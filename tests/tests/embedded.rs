@@ -18,7 +18,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use axum::{Router, extract::Request, http::HeaderValue, middleware::Next};
-use e2e::plugin;
+use e2e::{Folder, plugin};
 use rmcp::{
     ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient,
     model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion},
@@ -31,7 +31,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
 };
-use wharf::{Access, Action, Ask, CallRecord, Content, Ended, Error, Observer, Plugin, Principal, Wharf};
+use wharf::{Access, Action, Ask, CallRecord, Content, Ended, Error, Observer, Plugin, Principal, Status, Wharf};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -213,6 +213,13 @@ async fn a_replaced_plugin_is_told_of_and_a_removed_one_is_gone() -> Result<()> 
     ensure!(wharf.remove("version").await && !wharf.remove("version").await);
     ensure!(tools(&client).await? == ["echo_echo"]);
     ensure!(wharf.plugins().len() == 1);
+    // What stood in the place of a plugin of the config gives it back.
+    let config = format!("[plugins.version]\npath = {:?}\n", plugin("version-a"));
+    let wharf = Wharf::builder().config(config).plugin(Plugin::bytes("version", bytes("version-b"))).build().await?;
+    let (client, _, _) = session(&wharf, "ann", &[]).await?;
+    ensure!(text(&call(&client, "version_version", json!({})).await?) == "b");
+    ensure!(wharf.remove("version").await);
+    ensure!(text(&call(&client, "version_version", json!({})).await?) == "a");
     Ok(())
 }
 
@@ -279,6 +286,15 @@ async fn what_is_wrong_is_said_and_the_last_good_version_serves() -> Result<()> 
     let result = wharf.call("echo_echo", json!({ "message": "x" })).await?;
     ensure!(!result.is_error, "the last good version is gone");
     ensure!(matches!(wharf.replace(Plugin::bytes("no id", bytes("echo"))).await, Err(Error::Config(_))));
+    // What was wrong is no longer said when its cause is gone.
+    let folder = Folder::new();
+    folder.plugin("echo");
+    let config = format!("plugin_dir = {:?}", folder.join("plugins"));
+    let wharf = Wharf::builder().config(config).plugin(Plugin::bytes("echo", bytes("echo"))).build().await?;
+    let failed = |wharf: &Wharf| wharf.plugins().iter().filter(|one| one.status != Status::Serving).count();
+    ensure!(failed(&wharf) == 1, "two have one id: {:?}", wharf.plugins());
+    ensure!(wharf.remove("echo").await);
+    ensure!(failed(&wharf) == 0 && wharf.plugins().len() == 1, "{:?}", wharf.plugins());
     Ok(())
 }
 

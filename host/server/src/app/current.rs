@@ -76,14 +76,19 @@ impl Current {
         Ok(self.take(&origins, new))
     }
 
-    /// Removes a plugin that the embedding program gave, and returns the number of the new config. None: there is no such
-    /// plugin.
+    /// Removes a plugin that the embedding program gave, and returns the number of the new config. A plugin of the config with
+    /// the same id is served again. None: there is no such plugin.
     pub fn take_away(&self, id: &str) -> Option<u64> {
         let mut origins = self.origins.lock();
         let at = origins.given.iter().position(|plugin| plugin.name() == id)?;
         origins.given.remove(at);
-        let mut new = (**self.config.borrow()).clone();
-        new.plugins.retain(|plugin| plugin.id != id);
+        let new = origins.read().unwrap_or_else(|error| {
+            // The file has become wrong since. What it said before counts, as far as that is known.
+            tracing::error!("the config is not used, the last good one stays: {error:#}");
+            let mut last = (**self.config.borrow()).clone();
+            last.plugins.retain(|plugin| plugin.id != id);
+            last
+        });
         Some(self.take(&origins, new))
     }
 

@@ -389,8 +389,12 @@ impl Library {
         self.announced.retain(|id, _| ids.contains(id.as_str()));
         self.arrived.retain(|one| ids.contains(one.id.as_str()));
         self.publisher.retain(|subject| match subject {
-            Subject::PluginDir => true,
-            Subject::File(path) => path.exists(),
+            Subject::PluginDir => self.config.plugin_dir.is_some(),
+            // It is still in the plugin folder, and nothing that is served.
+            Subject::File(path) => {
+                let is_served = wanted.iter().any(|plugin| plugin.source.path() == Some(path));
+                path.exists() && path.parent() == self.config.plugin_dir.as_deref() && !is_served
+            }
             Subject::Plugin(id) => ids.contains(id.as_str()),
         });
         self.installer.loader.forget_all_but(|source| sources.contains(source));
