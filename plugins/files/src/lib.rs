@@ -11,6 +11,7 @@ use std::fs;
 use wharf_sdk::{Body, ResourceContents, prelude::*, resources};
 
 mod arguments;
+mod braces;
 mod edit;
 mod folder;
 mod glob;
