@@ -7,11 +7,12 @@
 // `--brief` the fastest clients that tell most. `--table` writes what was seen as Markdown, between the lines `<!-- table -->`
 // and `<!-- end of table -->` where the file has them.
 
-import { mkdtempSync, rmSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { run, serve } from '../conformance/clients/processes.mjs';
+import { complain, count, needPaths, tell } from '../conformance/clients/telling.mjs';
 import { CLIENTS } from './clients.mjs';
 import { commandOf, versionOf } from './environments.mjs';
 import { prepare, seenOnDisk, surroundings } from './place.mjs';
@@ -33,25 +34,7 @@ const options = parseArgs({
   },
 }).values;
 
-function complain(sentence) {
-  console.error(sentence);
-  process.exit(1);
-}
-
-for (const name of ['bin', 'plugins']) {
-  if (options[name] === undefined) complain(`--${name} is missing`);
-  options[name] = resolve(options[name]);
-  if (!existsSync(options[name])) complain(`${options[name]} does not exist`);
-}
-
-const count = { passed: 0, failed: 0 };
-
-function tell(combination, name, ok, why, ms) {
-  count[ok ? 'passed' : 'failed'] += 1;
-  const time = ms === undefined ? '' : ` (${ms} ms)`;
-  console.log(`${ok ? 'ok  ' : 'FAIL'}  ${combination}: ${name}${time}${ok ? '' : `: ${why}`}`);
-  return ok;
-}
+needPaths(options, ['bin', 'plugins']);
 
 /** What a line of a client program tells; undefined if it is something else, which libraries may print. */
 function read(line) {

@@ -5,13 +5,14 @@
 // One line per combination and check; exit code 1 if any check failed or did not run. `--only` takes the combinations whose
 // line contains the text.
 
-import { mkdtempSync, mkdirSync, rmSync, existsSync } from 'node:fs';
+import { mkdtempSync, mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { installedVersion } from './arguments.mjs';
 import { run, serve } from './processes.mjs';
+import { complain, count, needPaths, tell } from './telling.mjs';
 import { python } from './python.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -66,24 +67,7 @@ const options = parseArgs({
   },
 }).values;
 
-function complain(sentence) {
-  console.error(sentence);
-  process.exit(1);
-}
-
-for (const name of ['bin', 'config']) {
-  if (options[name] === undefined) complain(`--${name} is missing`);
-  options[name] = resolve(options[name]);
-  if (!existsSync(options[name])) complain(`${options[name]} does not exist`);
-}
-
-const count = { passed: 0, failed: 0 };
-
-function tell(combination, name, ok, why, ms) {
-  count[ok ? 'passed' : 'failed'] += 1;
-  const time = ms === undefined ? '' : ` (${ms} ms)`;
-  console.log(`${ok ? 'ok  ' : 'FAIL'}  ${combination}: ${name}${time}${ok ? '' : `: ${why}`}`);
-}
+needPaths(options, ['bin', 'config']);
 
 /** The command line of a client program. */
 async function commandOf(client, mode, server) {
