@@ -92,7 +92,37 @@ pub use error::{Error, Result};
 pub use form::{FormAnswer, form, page};
 pub use output::{IntoPrompt, IntoRead, IntoTool, Json, audio, image, link, resource_text, structured};
 pub use schema::{arguments_schema, output_schema};
-pub use wharf_sdk_macros::{prompts, resources, tools};
+pub use wharf_sdk_macros::{prompts, resources, tools, wants};
+
+/// Says in a paragraph what a model should know about all tools of the plugin together, such as which to call first.
+///
+/// wharf adds it to the instructions that clients give to their model, unless the operator replaces it. It has at most 2 KiB.
+///
+/// ```
+/// wharf_sdk::instructions!("Search first, then read by id. Ids stay the same for ever.");
+/// ```
+#[macro_export]
+macro_rules! instructions {
+    ($text:expr) => {
+        const _: () = {
+            const TEXT: &str = $text;
+            const _: () = assert!(TEXT.len() <= 2048, "instructions have at most 2048 bytes");
+            $crate::section!("wharf:instructions", TEXT);
+        };
+    };
+}
+
+/// Puts a text into a custom section, where it can be read without running anything.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! section {
+    ($name:literal, $text:expr) => {
+        #[cfg(target_family = "wasm")]
+        #[used]
+        #[unsafe(link_section = $name)]
+        static SECTION: [u8; $text.len()] = $crate::macro_support::section($text);
+    };
+}
 
 /// Everything a small plugin needs.
 pub mod prelude {

@@ -8,6 +8,14 @@ use crate::{
 };
 pub use crate::{Hints, PromptArgument, schema::no_arguments_schema};
 
+/// The bytes of a text, for a custom section.
+pub const fn section<const N: usize>(text: &str) -> [u8; N] {
+    match text.as_bytes().first_chunk() {
+        Some(bytes) => *bytes,
+        None => [b' '; N],
+    }
+}
+
 /// The descriptor of a tool. Details are left out if its function gave none: most tools have none, and every list would carry
 /// them.
 pub fn tool(name: &str, description: &str, input_schema: String, details: ToolDetails) -> Tool {

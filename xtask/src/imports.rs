@@ -15,12 +15,13 @@ use syn::{
 
 /// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
 /// between rooms is always a decision.
-const ROOMS: [(&str, &[&str]); 13] = [
+const ROOMS: [(&str, &[&str]); 14] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
-    ("access", &["base"]),
-    ("config", &["base", "access"]),
+    ("egress", &["base"]),
+    ("access", &["base", "egress"]),
+    ("config", &["base", "egress", "access"]),
     ("observe", &["base"]),
     ("bridge", &["base", "config", "schema"]),
     ("plugins", &["base", "config", "schema", "access", "bridge", "observe"]),

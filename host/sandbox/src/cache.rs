@@ -21,11 +21,11 @@ use wasmtime::Engine;
 
 use crate::compile::Artifact;
 
-const MAGIC: &[u8; 16] = b"wharf artifact 2";
+const MAGIC: &[u8; 16] = b"wharf artifact 3";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// The suffix has the number of the format in it, so that two versions of wharf that share a directory do not take each other's
 /// files for damaged ones.
-const SUFFIX: &str = ".2.artifact";
+const SUFFIX: &str = ".3.artifact";
 /// The size of the whole directory above which the oldest artifacts are removed.
 const MAX_BYTES: u64 = 2 << 30;
 
@@ -182,13 +182,19 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 #[expect(clippy::disallowed_methods, reason = "makes the folders that the cache is to open or refuse")]
 mod tests {
     use super::*;
+    use crate::sections::Sections;
 
     #[test]
     fn one_flipped_bit_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cache");
         let cache = Cache::open(&path).unwrap();
-        let artifact = || Artifact { digest: [7; 32], instance_bytes: 5, code: b"native code".to_vec() };
+        let artifact = || Artifact {
+            digest: [7; 32],
+            instance_bytes: 5,
+            sections: Sections::default(),
+            code: b"native code".to_vec(),
+        };
         cache.put("key", &artifact());
         assert_eq!(cache.get("key").unwrap(), artifact());
         let file = path.join(format!("key{SUFFIX}"));

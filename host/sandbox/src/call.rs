@@ -4,7 +4,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -15,8 +15,10 @@ use crate::{
     instance::{Instance, Operation, TRANSFER_SLACK_BYTES},
     limits::Refused,
     load::Plugin,
+    masked::Masked,
+    network::{HttpUse, Traffic},
     operation::CallError,
-    runtime::Stopped,
+    runtime::{Pace, Stopped},
     sandbox::Sandbox,
     scope::{Denial, Events, Limits, Scope},
     store::{CallState, State, Traces},
@@ -37,6 +39,8 @@ pub struct Report<T> {
     /// About how many bytes of the limit on output the outcome takes. `None` if there is no outcome, or if it is questions,
     /// which have limits of their own.
     pub bytes: Option<usize>,
+    /// The HTTP requests that were made, refused ones among them: the first 64.
+    pub requests: Vec<HttpUse>,
 }
 
 /// What a plugin is to do, for which client, and within which limits.
@@ -63,10 +67,14 @@ impl Plugin {
         let limits = &self.0.spec.limits;
         let timeout = timeout.or(O::TIMEOUT).unwrap_or(limits.timeout);
         let started = Instant::now();
-        let (traces, overran) = (Traces::default(), Arc::new(AtomicBool::new(false)));
-        let state = CallState::new(events, traces.clone(), Arc::clone(&overran));
         let sandbox = &self.0.code.0.sandbox;
-        let run = sandbox.runtime.run(self.clone().run(operation, scope, state, client), &self.0.turns, overran);
+        let (traces, pace) = (Traces::default(), Arc::new(Pace::new(&sandbox.ticks)));
+        let network = scope.network.clone();
+        let traffic = network.as_ref().map(|network| {
+            Traffic::new(Arc::clone(network), limits.http, sandbox.total_memory.clone(), traces.clone())
+        });
+        let state = CallState::new(events, traces.clone(), Arc::clone(&pace), traffic);
+        let run = sandbox.runtime.run(self.clone().run(operation, scope, state, client), &self.0.turns, pace);
         let result = match tokio::time::timeout(timeout, run).await {
             Ok(Ok(result)) => result,
             Ok(Err(Stopped(error))) if error.is_panic() => {
@@ -75,9 +83,20 @@ impl Plugin {
             Ok(Err(Stopped(_))) => Err(CallError::Stopped),
             Err(_) => Err(CallError::Timeout(timeout)),
         };
-        let result = result.map_err(|error| explain(error, &traces, limits));
+        let mut result = result.map_err(|error| explain(error, &traces, limits));
         let bytes = result.as_ref().ok().and_then(O::bytes);
-        Report { bytes, result, denials: traces.denials(), printed: traces.printed(), took: started.elapsed() }
+        let (denials, requests, mut printed) = (traces.denials(), traces.exchanges().seen(), traces.printed());
+        if let Some(network) = network {
+            let hide = |bytes: &mut [u8]| network.hide(bytes);
+            match &mut result {
+                Ok(outcome) => outcome.mask(&hide),
+                Err(CallError::Failed(failure)) => failure.mask(&hide),
+                Err(CallError::Trap { detail, .. }) => detail.mask(&hide),
+                Err(_) => {}
+            }
+            printed.mask(&hide);
+        }
+        Report { bytes, result, denials, requests, printed, took: started.elapsed() }
     }
 
     /// Waits for a slot to run in. If the plugin has no other call running, the call may also take one of the slots that are

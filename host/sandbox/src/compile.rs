@@ -41,6 +41,7 @@ use crate::{
     engine,
     load_error::{EngineError, LoadError, MAX_COMPONENT_BYTES, check_header, one_line},
     look::look,
+    sections::Sections,
 };
 
 /// The first argument of the child.
@@ -50,9 +51,6 @@ const FLAG: &str = "compile-one-component";
 /// compile the component.
 const MADE: u8 = b'+';
 const REFUSED: u8 = b'-';
-/// The size of what precedes the code of an artifact: the digest of the component, and how many bytes the host keeps for each
-/// instance.
-const HEAD_BYTES: usize = 32 + 8;
 /// The longest reason that is taken from a child.
 const MAX_REASON_BYTES: u64 = 4096;
 
@@ -116,24 +114,25 @@ pub(crate) struct Artifact {
     pub(crate) digest: [u8; 32],
     /// How many bytes the host keeps for each instance besides its memory.
     pub(crate) instance_bytes: u64,
+    /// What the plugin says about itself.
+    pub(crate) sections: Sections,
     pub(crate) code: Vec<u8>,
 }
 
 impl Artifact {
     /// What is written before the code, to the server's pipe and to the cache.
-    pub(crate) fn head(&self) -> [u8; HEAD_BYTES] {
-        let mut head = [0; HEAD_BYTES];
-        let parts = self.digest.into_iter().chain(self.instance_bytes.to_le_bytes());
-        head.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
-        head
+    pub(crate) fn head(&self) -> Vec<u8> {
+        [&self.digest[..], &self.instance_bytes.to_le_bytes(), &self.sections.write()].concat()
     }
 
     /// Reads what was written, a head and the code after it; `None` if it is shorter than a head.
     pub(crate) fn read(mut bytes: Vec<u8>) -> Option<Self> {
         let (digest, rest) = bytes.split_first_chunk::<32>()?;
-        let (digest, instance_bytes) = (*digest, u64::from_le_bytes(*rest.first_chunk()?));
-        bytes.drain(..HEAD_BYTES);
-        Some(Self { digest, instance_bytes, code: bytes })
+        let (instance_bytes, rest) = rest.split_first_chunk()?;
+        let (sections, length) = Sections::read(rest)?;
+        let (digest, instance_bytes) = (*digest, u64::from_le_bytes(*instance_bytes));
+        bytes.drain(..32 + 8 + length);
+        Some(Self { digest, instance_bytes, sections, code: bytes })
     }
 }
 
@@ -399,11 +398,11 @@ fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
     let mut bytes = Vec::new();
     std::io::stdin().take(MAX_COMPONENT_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     check_header(&bytes)?;
-    let extent = look(&bytes)?;
+    let (extent, sections) = look(&bytes)?;
     let digest = Sha256::digest(&bytes).into();
     let failed = |error: wasmtime::Error| LoadError::Compile(one_line(&error));
     let code = engine.and_then(|engine| engine.precompile_component(&bytes)).map_err(failed)?;
-    Ok(Artifact { digest, instance_bytes: extent.data_bytes, code })
+    Ok(Artifact { digest, instance_bytes: extent.data_bytes, sections, code })
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Linker};
 
-use crate::{linker::link, store::State};
+use crate::{linker::link, runtime::Ticks, store::State};
 
 /// How often running guests are interrupted to let others run. It is also the longest time for which a guest holds a thread
 /// that does I/O.
@@ -36,8 +36,12 @@ impl Linkable {
 /// Advances the epoch of the engines at every tick until all of them are gone; it does not keep them alive. It runs on a thread
 /// of its own, because a timer of the async runtime would depend on the very workers that guests are holding.
 #[expect(clippy::disallowed_methods, reason = "its whole work is to wait for time to pass")]
-pub(crate) fn tick(engines: &[wasmtime::EngineWeak]) {
-    while engines.iter().filter_map(wasmtime::EngineWeak::upgrade).map(|engine| engine.increment_epoch()).count() > 0 {
+pub(crate) fn tick(engines: &[wasmtime::EngineWeak], ticks: &Ticks) {
+    let count = |engine: wasmtime::Engine| {
+        ticks.advance();
+        engine.increment_epoch();
+    };
+    while engines.iter().filter_map(wasmtime::EngineWeak::upgrade).map(count).count() > 0 {
         std::thread::sleep(TICK);
     }
 }

@@ -67,7 +67,7 @@ impl Instance {
         store.set_hostcall_fuel(limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES));
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|store| {
-            store.data().call.overran();
+            store.data().call.tick();
             Ok(UpdateDeadline::Yield(1))
         });
         let instance = linked.pre.instantiate_async(&mut store).await.map_err(trap)?;
@@ -131,13 +131,13 @@ pub(crate) mod sealed {
     use std::time::Duration;
 
     use super::{Instance, Linked};
-    use crate::operation::CallError;
+    use crate::{masked::Masked, operation::CallError};
 
     /// How an operation is performed. Other crates cannot name this trait, so the operations of this crate remain the only
     /// ones.
     pub trait Perform: Send + 'static {
         /// What the operation results in.
-        type Outcome: Send + 'static;
+        type Outcome: Masked + Send + 'static;
 
         /// How long it may take; `None` if the plugin's own limit holds.
         const TIMEOUT: Option<Duration> = None;

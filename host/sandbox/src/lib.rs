@@ -25,12 +25,15 @@ mod linker;
 mod load;
 mod load_error;
 mod look;
+mod masked;
+pub mod network;
 mod operation;
 mod output;
 mod retained;
 mod runtime;
 mod sandbox;
 mod scope;
+pub mod sections;
 mod store;
 mod warm;
 

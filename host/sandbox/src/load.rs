@@ -24,6 +24,7 @@ use crate::{
     runtime::Turns,
     sandbox::Sandbox,
     scope::PluginSpec,
+    sections::Sections,
 };
 
 /// A component that is compiled and linked, ready to be instantiated. Several plugins with different limits and grants can share
@@ -36,6 +37,7 @@ pub(crate) struct CodeInner {
     pub(crate) digest: [u8; 32],
     pub(crate) linked: Linked,
     imports: Vec<String>,
+    sections: Sections,
     _charge: Charge,
 }
 
@@ -119,7 +121,7 @@ impl Sandbox {
         let mut refused = None;
         for one in self.pooled.iter().chain([&self.on_demand]) {
             match deserialize(one, &artifact.code) {
-                Ok(component) => return self.link(one, &component, digest, artifact.instance_bytes, charge),
+                Ok(component) => return self.link(one, &component, artifact, digest, charge),
                 // A component that does not fit into a slot of the pool is taken by the next engine, which allocates on demand.
                 Err(error) => refused = Some(error),
             }
@@ -131,8 +133,8 @@ impl Sandbox {
         self: &Arc<Self>,
         one: &Linkable,
         component: &Component,
+        artifact: &Artifact,
         digest: [u8; 32],
-        instance_bytes: u64,
         charge: Charge,
     ) -> Result<Code, LoadError> {
         let ty = component.component_type();
@@ -145,12 +147,13 @@ impl Sandbox {
             return Err(LoadError::UnknownImport(unknown.clone()));
         }
         let pre = one.linker.instantiate_pre(component).map_err(|error| import_error(&error))?;
-        let instance_bytes = usize::try_from(instance_bytes).unwrap_or(usize::MAX);
+        let instance_bytes = usize::try_from(artifact.instance_bytes).unwrap_or(usize::MAX);
         let linked = Linked::new(component, pre, instance_bytes)?;
         if linked.exports() == Exports::default() {
             return Err(LoadError::NoExport);
         }
-        Ok(Code(Arc::new(CodeInner { sandbox: Arc::clone(self), digest, linked, imports, _charge: charge })))
+        let (sandbox, sections) = (Arc::clone(self), artifact.sections.clone());
+        Ok(Code(Arc::new(CodeInner { sandbox, digest, linked, imports, sections, _charge: charge })))
     }
 }
 
@@ -173,6 +176,11 @@ impl Code {
     /// The names of the interfaces that the component imports, with their versions.
     pub fn imports(&self) -> &[String] {
         &self.0.imports
+    }
+
+    /// What the plugin says about itself.
+    pub fn sections(&self) -> &Sections {
+        &self.0.sections
     }
 }
 

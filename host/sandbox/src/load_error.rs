@@ -66,6 +66,14 @@ pub enum LoadError {
     /// How much one instance would come to cannot be counted before the component is compiled.
     #[error("the component instantiates a module or component that it is handed, so what it comes to cannot be told")]
     Unknowable,
+    /// A section in which the plugin speaks of itself is malformed.
+    #[error("the section {name}: {problem}")]
+    Section {
+        /// The section.
+        name: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The process that compiles refused the component, in these words.
     #[error("{0}")]
     Refused(String),

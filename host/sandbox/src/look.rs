@@ -10,7 +10,7 @@ use wasmparser::{
     ElementKind, Instance, Parser, Payload, TypeRef,
 };
 
-use crate::load_error::LoadError;
+use crate::{load_error::LoadError, sections::Sections};
 
 /// What a component comes to when it is instantiated once. Each number has a limit in [`LIMITS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -92,11 +92,13 @@ pub fn would_instantiate(component: &[u8]) -> Result<(), LoadError> {
     look(component).map(|_| ())
 }
 
-/// Counts what the component in `bytes` comes to, and refuses what exceeds a limit.
-pub(crate) fn look(bytes: &[u8]) -> Result<Extent, LoadError> {
+/// Counts what the component in `bytes` comes to, and refuses what exceeds a limit. Collects what the plugin says about itself on
+/// the way.
+pub(crate) fn look(bytes: &[u8]) -> Result<(Extent, Sections), LoadError> {
     let malformed = |error: wasmparser::BinaryReaderError| LoadError::Compile(error.to_string());
     let mut stack: Vec<Frame> = Vec::new();
     let mut definitions = 0;
+    let mut sections = Sections::default();
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(malformed)?;
         match payload {
@@ -129,8 +131,14 @@ pub(crate) fn look(bytes: &[u8]) -> Result<Extent, LoadError> {
                     Some(Frame::Module(_)) => {}
                     None => {
                         extent.check()?;
-                        return Ok(extent);
+                        return Ok((extent, sections));
                     }
+                }
+            }
+            Payload::CustomSection(section) => {
+                let own = matches!(stack.as_slice(), [Frame::Component(_)]);
+                if own || matches!(stack.as_slice(), [Frame::Component(_), Frame::Module(_)]) {
+                    sections.take(section.name(), section.data(), own)?;
                 }
             }
             payload => match stack.last_mut() {
@@ -303,7 +311,7 @@ mod tests {
     use super::*;
 
     fn sum(text: &str) -> Result<Extent, LoadError> {
-        look(&wat::parse_str(text).unwrap())
+        look(&wat::parse_str(text).unwrap()).map(|(extent, _)| extent)
     }
 
     /// A component of `levels` components, each of which instantiates the one inside it `width` times.
@@ -371,5 +379,18 @@ mod tests {
         assert_eq!(sum(aliased).unwrap(), Extent { instances: 4, memories: 2, ..sum(aliased).unwrap() });
         let handed_in = "(component (import \"m\" (core module $m)) (core instance (instantiate $m)))";
         assert_eq!(sum(handed_in).unwrap_err(), LoadError::Unknowable);
+    }
+
+    #[test]
+    fn sections_count_in_the_component_and_in_its_own_modules() {
+        let text = |inner: &str| {
+            let parsed = wat::parse_str(format!("(component {inner})")).unwrap();
+            look(&parsed).unwrap().1.instructions
+        };
+        let section = "(@custom \"wharf:instructions\" \"hello\")";
+        assert_eq!(text(section).as_deref(), Some("hello"));
+        assert_eq!(text(&format!("(core module {section})")).as_deref(), Some("hello"));
+        assert_eq!(text(&format!("(component {section})")), None, "another component speaks for itself");
+        assert_eq!(text(&format!("(component (core module {section}))")), None);
     }
 }

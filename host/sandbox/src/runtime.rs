@@ -12,7 +12,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -61,14 +61,15 @@ impl GuestRuntime {
         Turns { gate: Arc::new(Semaphore::new(self.threads)), long_calls: Arc::default() }
     }
 
-    /// Runs a call. Its store sets `overran` at the first tick, and then the call moves to the threads for guests.
-    pub(crate) fn run<T, F>(&self, call: F, turns: &Turns, overran: Arc<AtomicBool>) -> Run<T>
+    /// Runs a call. Its store tells `pace` of each tick; once the call has computed through one, it moves to the threads for
+    /// guests.
+    pub(crate) fn run<T, F>(&self, call: F, turns: &Turns, pace: Arc<Pace>) -> Run<T>
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
         let handle = self.runtime.as_ref().map(|runtime| runtime.handle().clone());
-        let mut run = Run { stage: Stage::Done, handle, turns: turns.clone(), overran };
+        let mut run = Run { stage: Stage::Done, handle, turns: turns.clone(), pace };
         run.stage = Stage::Here(Box::pin(call));
         if turns.long_calls.load(Ordering::Relaxed) > 0 {
             run.leave();
@@ -85,6 +86,49 @@ impl Drop for GuestRuntime {
     }
 }
 
+/// How many ticks there have been.
+#[derive(Default)]
+pub(crate) struct Ticks(AtomicU64);
+
+impl Ticks {
+    /// Called before the engines are told of a tick, so that no guest learns of it earlier.
+    pub(crate) fn advance(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether a call has computed through a tick. A tick that passed while the call waited, such as for a server, does not count: the
+/// engine reports it all the same, when the guest goes on.
+#[derive(Default)]
+pub(crate) struct Pace {
+    ticks: Arc<Ticks>,
+    /// The number of ticks when the call last went on.
+    resumed: AtomicU64,
+    overran: AtomicBool,
+}
+
+impl Pace {
+    pub(crate) fn new(ticks: &Arc<Ticks>) -> Self {
+        Self { ticks: Arc::clone(ticks), ..Self::default() }
+    }
+
+    /// The call goes on.
+    fn resume(&self) {
+        self.resumed.store(self.ticks.0.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// The engine reports a tick.
+    pub(crate) fn tick(&self) {
+        if self.ticks.0.load(Ordering::Relaxed) > self.resumed.load(Ordering::Relaxed) {
+            self.overran.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn overran(&self) -> bool {
+        self.overran.load(Ordering::Relaxed)
+    }
+}
+
 /// The turns that the calls of one plugin take on the threads for guests.
 #[derive(Clone)]
 pub(crate) struct Turns {
@@ -97,7 +141,7 @@ pub(crate) struct Run<T> {
     stage: Stage<T>,
     handle: Option<Handle>,
     turns: Turns,
-    overran: Arc<AtomicBool>,
+    pace: Arc<Pace>,
 }
 
 enum Stage<T> {
@@ -132,13 +176,16 @@ impl<T: Send + 'static> Future for Run<T> {
     type Output = Result<T, Stopped>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if matches!(self.stage, Stage::Here(_)) {
+            self.pace.resume();
+        }
         if let Stage::Here(call) = &mut self.stage {
             match call.as_mut().poll(cx) {
                 Poll::Ready(output) => {
                     self.stage = Stage::Done;
                     return Poll::Ready(Ok(output));
                 }
-                Poll::Pending if !self.overran.load(Ordering::Relaxed) => return Poll::Pending,
+                Poll::Pending if !self.pace.overran() => return Poll::Pending,
                 Poll::Pending => self.leave(),
             }
         }
@@ -181,5 +228,28 @@ impl<T> Future for InTurns<T> {
         let polled = self.call.as_mut().poll(cx);
         drop(turn);
         polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_tick_that_passes_while_a_call_computes_counts() {
+        let ticks: Arc<Ticks> = Arc::default();
+        let pace = Pace::new(&ticks);
+        pace.resume();
+        // It waits, and is told of the ticks meanwhile when it goes on.
+        for _ in 0..10 {
+            ticks.advance();
+        }
+        pace.resume();
+        pace.tick();
+        assert!(!pace.overran());
+        // It computes through one.
+        ticks.advance();
+        pace.tick();
+        assert!(pace.overran());
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     instance::Instance,
     ledger::Account,
     load_error::EngineError,
-    runtime::GuestRuntime,
+    runtime::{GuestRuntime, Ticks},
     warm::{Bounds, Warm},
 };
 
@@ -65,6 +65,7 @@ pub struct Sandbox {
     pub(crate) host_memory: Account,
     pub(crate) handles: Handles,
     pub(crate) runtime: GuestRuntime,
+    pub(crate) ticks: Arc<Ticks>,
     pub(crate) compilers: Compilers,
 }
 
@@ -98,10 +99,14 @@ impl Sandbox {
         let mut on_demand = base;
         on_demand.allocation_strategy(InstanceAllocationStrategy::OnDemand);
         let on_demand = Engine::new(&on_demand).and_then(Linkable::new).map_err(failed)?;
+        let ticks: Arc<Ticks> = Arc::default();
         let engines: Vec<_> = pooled.iter().chain([&on_demand]).map(|one| one.engine.weak()).collect();
         std::thread::Builder::new()
             .name("wharf-epoch".into())
-            .spawn(move || tick(&engines))
+            .spawn({
+                let ticks = Arc::clone(&ticks);
+                move || tick(&engines, &ticks)
+            })
             .map_err(|error| EngineError::Engine(error.to_string()))?;
         let cache = config.cache_dir.and_then(|directory| match Cache::open(&directory) {
             Ok(cache) => Some(cache),
@@ -124,6 +129,7 @@ impl Sandbox {
             host_memory: config.host_memory,
             handles: Handles::new(),
             runtime,
+            ticks,
             compilers: Compilers::new(config.compiler, images)?,
         }))
     }

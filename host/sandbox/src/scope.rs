@@ -4,7 +4,10 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use wasmtime_wasi::{FsPerms, OpenMode};
 
-use crate::model::{Kind, Level};
+use crate::{
+    model::{Kind, Level},
+    network::{HttpDenial, HttpLimits, Network},
+};
 
 /// A future that ends when there is no need to wait any more.
 pub type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -16,6 +19,8 @@ pub struct Scope {
     pub directories: Vec<Directory>,
     /// Its environment variables, by name. It has no others.
     pub environment: Vec<(String, String)>,
+    /// Sends its HTTP requests. `None`: all of them are refused.
+    pub network: Option<Arc<dyn Network>>,
 }
 
 /// A scope in a form that can be compared. A directory is the same if it is the same on disk, not if its path is.
@@ -24,6 +29,8 @@ pub(crate) struct Reach {
     /// For each directory: the guest's path, its device and inode numbers, and whether the guest may write.
     pub(crate) directories: Vec<(String, (u64, u64), bool)>,
     pub(crate) environment: Vec<(String, String)>,
+    /// The number of its network.
+    pub(crate) network: Option<u64>,
 }
 
 impl Scope {
@@ -33,7 +40,11 @@ impl Scope {
             let identity = directory.identity?;
             Some((directory.guest_path.clone(), identity, directory.writable))
         });
-        Some(Reach { directories: directories.collect::<Option<_>>()?, environment: self.environment.clone() })
+        Some(Reach {
+            directories: directories.collect::<Option<_>>()?,
+            environment: self.environment.clone(),
+            network: self.network.as_ref().map(|network| network.number()),
+        })
     }
 }
 
@@ -80,13 +91,15 @@ pub struct Limits {
     pub timeout: Duration,
     /// How many bytes the answer to a call may have.
     pub output_bytes: usize,
+    /// What it may do over HTTP, if it has a network.
+    pub http: HttpLimits,
 }
 
 /// Something that a guest tried and was not allowed, as far as the host could see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// It made an HTTP request to this host, of whose name at most 255 bytes are kept.
-    Http(String),
+    /// It made an HTTP request that was refused.
+    Http(HttpDenial),
     /// It asked for directories, and none is open to it.
     NoDirectory,
 }

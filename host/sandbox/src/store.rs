@@ -2,10 +2,7 @@
 //! contract work on it.
 
 use std::{
-    sync::{
-        Arc, OnceLock, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
 
@@ -23,7 +20,10 @@ use crate::{
     handles::Share,
     ledger::Account,
     limits::{MemoryBudget, Refused},
+    masked::Masked,
+    network::{self, Exchanges, Traffic},
     output::Capture,
+    runtime::Pace,
     scope::{Denial, Directory, Events, NoEvents, PluginSpec, Scope, Wait},
 };
 
@@ -37,8 +37,6 @@ const MAX_EVENT_BYTES: usize = 16 * 1024;
 const MAX_URI_BYTES: usize = 8 * 1024;
 /// How many different denials are remembered of a call.
 const MAX_DENIALS: usize = 16;
-/// How much of a host's name is remembered.
-const MAX_HOST_BYTES: usize = 255;
 /// How many random bytes a guest may ask for at once.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
 
@@ -57,6 +55,7 @@ struct Seen {
     printed: OnceLock<Capture>,
     denials: Mutex<Vec<Denial>>,
     refused: Mutex<Option<Refused>>,
+    exchanges: Exchanges,
 }
 
 impl Traces {
@@ -64,7 +63,8 @@ impl Traces {
         *self.0.refused.lock()
     }
 
-    fn deny(&self, denial: Denial) {
+    /// Remembers what was refused.
+    pub(crate) fn deny(&self, denial: Denial) {
         let mut denials = self.0.denials.lock();
         if denials.len() < MAX_DENIALS && !denials.contains(&denial) {
             denials.push(denial);
@@ -73,6 +73,11 @@ impl Traces {
 
     pub(crate) fn denials(&self) -> Vec<Denial> {
         self.0.denials.lock().clone()
+    }
+
+    /// The HTTP requests that were made.
+    pub(crate) fn exchanges(&self) -> &Exchanges {
+        &self.0.exchanges
     }
 
     pub(crate) fn printed(&self) -> String {
@@ -84,8 +89,9 @@ impl Traces {
 pub(crate) struct CallState {
     events: Arc<dyn Events>,
     traces: Traces,
-    /// Set once the call has outlived its first tick.
-    overran: Arc<AtomicBool>,
+    pace: Arc<Pace>,
+    /// `None` if it may make no HTTP requests.
+    traffic: Option<Traffic>,
     counts: Counts,
 }
 
@@ -100,8 +106,8 @@ struct Counts {
 }
 
 impl CallState {
-    pub(crate) fn new(events: Arc<dyn Events>, traces: Traces, overran: Arc<AtomicBool>) -> Self {
-        Self { events, traces, overran, counts: Counts { patience: PATIENCE, ..Counts::default() } }
+    pub(crate) fn new(events: Arc<dyn Events>, traces: Traces, pace: Arc<Pace>, traffic: Option<Traffic>) -> Self {
+        Self { events, traces, pace, traffic, counts: Counts { patience: PATIENCE, ..Counts::default() } }
     }
 
     /// What the call is to wait for before it runs, if anything.
@@ -109,13 +115,34 @@ impl CallState {
         self.events.wait_to_run()
     }
 
-    pub(crate) fn overran(&self) {
-        self.overran.store(true, Ordering::Relaxed);
+    /// Notes that a tick has passed while the guest computed.
+    pub(crate) fn tick(&self) {
+        self.pace.tick();
+    }
+
+    /// Hides in what the plugin says what only its network should know.
+    fn mask(&self, said: &mut impl Masked) {
+        if let Some(traffic) = &self.traffic {
+            traffic.mask(said);
+        }
+    }
+
+    /// Ends the HTTP requests that are under way.
+    fn end(&self) {
+        if let Some(traffic) = &self.traffic {
+            traffic.end();
+        }
     }
 
     /// The state of an instance between its calls, when nobody listens to it.
     fn nobody() -> Self {
-        Self::new(Arc::new(NoEvents), Traces::default(), Arc::default())
+        Self::new(Arc::new(NoEvents), Traces::default(), Arc::default(), None)
+    }
+}
+
+impl Drop for CallState {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -213,6 +240,8 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
+        // Before the fields are dropped: what the guest has open must not look as if it had finished it.
+        self.call.end();
         self.settle();
     }
 }
@@ -246,18 +275,26 @@ impl preopens::Host for State {
 
 type HttpFuture<T> = Box<dyn Future<Output = Result<T, HttpError>> + Send>;
 
-/// Refuses every request, since no plugin has access to the network, and remembers it, so that the operator can be told.
+/// Passes requests to the network of the scope, if it has one.
 impl WasiHttpHooks for CallState {
     fn send_request(
         &mut self,
         request: http::Request<WasiBody>,
-        _: Option<RequestOptions>,
+        options: Option<RequestOptions>,
         _: HttpFuture<()>,
     ) -> HttpFuture<(http::Response<WasiBody>, HttpFuture<()>)> {
-        let host = request.uri().host().unwrap_or("an unnamed host");
-        let host = host.get(..MAX_HOST_BYTES).unwrap_or(host).to_owned();
-        self.traces.deny(Denial::Http(host));
-        Box::new(async { Err(HttpError::HttpRequestDenied) })
+        let Some(traffic) = &self.traffic else {
+            let error = network::denied(&self.traces, &request);
+            return Box::new(async { Err(error) });
+        };
+        let sent = traffic.send(request, options);
+        // Connections are driven by the network itself, so there is nothing to be done beside the response.
+        Box::new(async { Ok((sent.await?, Box::new(async { Ok(()) }) as HttpFuture<()>)) })
+    }
+
+    // The network names the host itself, in the form in which it was judged.
+    fn set_host_header(&mut self) -> bool {
+        false
     }
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
@@ -285,8 +322,10 @@ impl host::Host for State {
     ) -> wasmtime::Result<()> {
         self.call.counts.logs = self.call.counts.logs.saturating_add(1);
         if self.call.counts.logs <= MAX_EVENTS {
+            self.call.mask(&mut message);
             truncate(&mut message);
-            let data = data.filter(|data| data.len() <= MAX_EVENT_BYTES);
+            let mut data = data.filter(|data| data.len() <= MAX_EVENT_BYTES);
+            self.call.mask(&mut data);
             self.call.make_room().await;
             self.call.events.log(level, message, data);
         }
@@ -299,6 +338,7 @@ impl host::Host for State {
             self.call.counts.progress += 1;
             self.call.counts.last_progress = Some(done);
             let message = message.map(|mut message| {
+                self.call.mask(&mut message);
                 truncate(&mut message);
                 message
             });

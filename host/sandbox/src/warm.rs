@@ -117,7 +117,7 @@ mod tests {
 
     fn key(plugin: u64, client: &str, variable: &str) -> Key {
         let environment = vec![("V".into(), variable.into())];
-        Key { plugin, client: client.into(), reach: Reach { directories: Vec::new(), environment } }
+        Key { plugin, client: client.into(), reach: Reach { directories: Vec::new(), environment, network: None } }
     }
 
     fn warm(idle: Duration) -> Warm<u32> {

@@ -42,6 +42,7 @@
 //! tasks        calls that go on in the background
 //! config       the operator's file
 //! access       each kind of grant; grants and roots become the scope of a call
+//! egress       what plugins send over HTTP: rules, connections, secrets
 //! schema       JSON Schema within a budget
 //! base         text, paths, counted memory
 //! ```
@@ -78,6 +79,8 @@ pub mod client;
 #[doc(hidden)]
 pub mod config;
 #[doc(hidden)]
+pub mod egress;
+#[doc(hidden)]
 pub mod methods;
 #[doc(hidden)]
 pub mod observe;
@@ -94,7 +97,10 @@ pub use wharf_protocol::{
     Method,
     model::{Content, ToolResult},
 };
-pub use wharf_sandbox::{Denial, compile_if_asked};
+pub use wharf_sandbox::{
+    Denial, compile_if_asked,
+    network::{HttpDenial, HttpRefusal, HttpUse},
+};
 
 pub use crate::{
     access::{

@@ -11,6 +11,7 @@ mod function;
 mod prompts;
 mod resources;
 mod tools;
+mod wants;
 
 /// Every function of the block becomes a tool: its name, its doc comment as the description, its argument type's schema.
 ///
@@ -45,6 +46,24 @@ pub fn resources(attribute: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn prompts(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand(attribute, parse_macro_input!(item as ItemImpl), prompts::expand)
+}
+
+/// Says what the plugin wants to be granted, and why, in the words of the config file. It grants nothing: the operator reads it, and
+/// `wharf add` offers to write it into the config. It has at most 16 KiB, and is read without running the plugin.
+///
+/// ```ignore
+/// wants! {
+///     http = [{ url = "https://api.github.com/", methods = ["GET", "POST"], why = "reads issues", secret = "token" }],
+///     secrets = [{ name = "token", why = "to see private repositories" }],
+///     roots = "read",
+///     settings = [{ key = "org", type = "string", required = true }],
+/// }
+/// ```
+///
+/// The keys are `http`, `roots`, `env`, `ask`, `secrets` and `settings`.
+#[proc_macro]
+pub fn wants(item: TokenStream) -> TokenStream {
+    wants::expand(item.into()).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 fn expand(

@@ -16,7 +16,7 @@ use wasmtime::{
     component::{Component, Linker, ResourceTable, Val, types::ComponentItem},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use wharf_sandbox::{Call, Code, Limits, List, NoEvents, Plugin, PluginSpec, Sandbox, Scope};
+use wharf_sandbox::{Call, Code, Limits, List, NoEvents, Plugin, PluginSpec, Sandbox, Scope, network::HttpLimits};
 
 use crate::{
     Effort,
@@ -132,8 +132,13 @@ fn load(sandbox: &Arc<Sandbox>, component: &Path) -> Result<Code> {
 fn sandboxed(component: &Path) -> Result<Once> {
     let sandbox = Sandbox::new(bench::sandbox_config())?;
     let code = load(&sandbox, component)?;
-    let limits =
-        Limits { concurrency: 16, memory_bytes: 64 << 20, timeout: Duration::from_secs(30), output_bytes: 4 << 20 };
+    let limits = Limits {
+        concurrency: 16,
+        memory_bytes: 64 << 20,
+        timeout: Duration::from_secs(30),
+        output_bytes: 4 << 20,
+        http: HttpLimits { requests: 100, at_once: 8, in_bytes: 16 << 20, out_bytes: 4 << 20 },
+    };
     let plugin = Plugin::new(code, PluginSpec { id: "echo".into(), limits, config: "{}".into() });
     Ok(Arc::new(move || {
         let plugin = plugin.clone();

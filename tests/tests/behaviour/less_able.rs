@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use e2e::{Folder, MODERN, Pipe, Server, Value, is_error, json, modern_params, plugin, text};
+use e2e::{Folder, MODERN, Pipe, Server, Value, folder::stdout, is_error, json, modern_params, plugin, text};
 
 /// What a client says that has roots, if it is asked.
 type Roots = Option<Value>;
@@ -180,6 +180,39 @@ async fn a_server_can_have_a_face_of_its_own() {
     let listed = pipe.modern("tools/list", json!({}), json!({})).await.unwrap();
     let info = &listed["_meta"]["io.modelcontextprotocol/serverInfo"];
     assert_eq!((&info["name"], info.get("icons")), (&json!("notes"), None), "not in every result: {listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_add_to_the_instructions_what_the_operator_lets_them() {
+    let folder = Folder::new();
+    let (own, show) = ("Ask first.", "Begin with every_kind; it shows what there is.");
+    let long = "x".repeat(8000);
+    for (server, plugins, expected) in [
+        ("", vec![("show", None)], Some(format!("show: {show}"))),
+        (own, vec![("b", None), ("a", Some("Less."))], Some(format!("{own}\n\nb: {show}\n\na: Less."))),
+        ("", vec![("show", Some(""))], None),
+        (&*long, vec![("a", Some(&*long)), ("b", None)], Some(format!("{long}\n\nb: {show}"))),
+    ] {
+        let tables: String = plugins
+            .iter()
+            .enumerate()
+            .map(|(at, (id, text))| {
+                let path = plugin(if *id == "a" { "echo" } else { "showcase" });
+                let instructions = text.map_or_else(String::new, |text| format!("instructions = {text:?}\n"));
+                format!("[plugins.{id}]\npath = {path:?}\nprefix = \"{at}\"\n{instructions}")
+            })
+            .collect();
+        folder.config(&format!("[server]\ninstructions = {server:?}\n{tables}"));
+        // Compiles what has not been compiled yet, since a client waits only a moment for that.
+        let checked = stdout(&folder.run(&["check"], &[]).await);
+        assert_eq!(checked.contains("its instructions are left out"), server == long, "{checked}");
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        let result = pipe.legacy("2025-11-25", json!({})).await;
+        assert_eq!(result.get("instructions").and_then(|text| text.as_str()), expected.as_deref());
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        let found = pipe.modern("server/discover", json!({}), json!({})).await.unwrap();
+        assert_eq!(found.get("instructions").and_then(|text| text.as_str()), expected.as_deref());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock};
-use wharf_sandbox::{Directory, Scope};
+use wharf_sandbox::{Directory, Scope, network::Network};
 
 use super::{
     capability::Access,
@@ -21,9 +21,12 @@ use super::{
     open::{Ceilings, OpenRoot},
     overlap::{self, Lessened, Wanted},
 };
-use crate::base::{
-    paths::{FileId, Leading},
-    text::escaped,
+use crate::{
+    base::{
+        paths::{FileId, Leading},
+        text::escaped,
+    },
+    egress::{self, Egress},
 };
 
 /// What the config says about places on disk.
@@ -39,6 +42,8 @@ pub struct Places {
     /// What wharf trusts: no plugin may write these files, or the folders that lead to them. A last component `*` stands for
     /// everything in the folder.
     pub trusted: Vec<PathBuf>,
+    /// What the config says about the way out.
+    pub egress: egress::Settings,
 }
 
 /// Whose roots count.
@@ -91,6 +96,8 @@ impl Nothing {
 /// What all scopes depend on. Renewed whenever the config is.
 pub struct Scopes {
     state: RwLock<Arc<State>>,
+    /// What plugins send over HTTP.
+    pub egress: Egress,
     /// Whether clients may open folders in the home directory if the operator does not say where roots may lie.
     home_ceiling: bool,
     dropped_in: RwLock<Vec<PathBuf>>,
@@ -118,9 +125,11 @@ pub struct CallRoots(pub Vec<Arc<OpenRoot>>);
 impl Scopes {
     /// `home_ceiling`: whether clients may open what lies in the home directory if the operator says nothing.
     pub fn new(places: Places, home_ceiling: bool) -> Self {
+        let egress = Egress::new(places.egress.clone());
         let state = RwLock::new(Arc::new(State::new(places, home_ceiling)));
         Self {
             state,
+            egress,
             home_ceiling,
             dropped_in: RwLock::default(),
             leading: Mutex::default(),
@@ -131,6 +140,7 @@ impl Scopes {
     }
 
     pub fn renew(&self, places: Places) {
+        self.egress.renew(places.egress.clone());
         let state = Arc::new(State::new(places, self.home_ceiling));
         *self.state.write() = state;
         self.epoch.fetch_add(1, Ordering::Relaxed);
@@ -228,7 +238,7 @@ impl Scopes {
     pub fn for_call(&self, plugin: &str, grants: &Grants, roots: &CallRoots) -> Scope {
         // Destructured completely, so that whoever adds a kind of grant decides here what it opens. `ask` is checked when a
         // plugin asks.
-        let Grants { roots: of_client, dirs, env, ask: _ } = grants;
+        let Grants { roots: of_client, dirs, env, ask: _, http } = grants;
         let mut wanted = self.state().directories(dirs);
         for path in &wanted.missing {
             tracing::warn!(plugin, "the directory {} is not there", path.display());
@@ -245,7 +255,13 @@ impl Scopes {
             let handle = one.directory.handle.try_clone().ok()?;
             Some(Directory::new(handle, one.directory.shown, one.access == Access::ReadWrite))
         });
-        Scope { directories: directories.collect(), environment: env.apply() }
+        let network = self.egress.network(plugin, &http.0);
+        let placeholders = network.iter().flat_map(|network| network.variables());
+        Scope {
+            directories: directories.collect(),
+            environment: env.apply().into_iter().chain(placeholders).collect(),
+            network: network.map(|network| network as Arc<dyn Network>),
+        }
     }
 
     fn intersect(&self, wanted: Wanted) -> (Vec<overlap::Granted>, Vec<Lessened>) {
@@ -277,6 +293,7 @@ impl Scopes {
         let mut problems: Vec<String> =
             wanted.missing.iter().map(|path| format!("the directory {} is not there", path.display())).collect();
         problems.extend(self.intersect(wanted).1.iter().map(ToString::to_string));
+        problems.extend(self.egress.note(&grants.http.0).map(str::to_owned));
         problems
     }
 }
@@ -293,7 +310,7 @@ impl State {
     }
 
     fn new(places: Places, home_ceiling: bool) -> Self {
-        let Places { within, fixed, from, dirs, mut trusted } = places;
+        let Places { within, fixed, from, dirs, mut trusted, egress: _ } = places;
         let ceilings = match &within {
             Some(paths) => Ceilings::configured(paths),
             None if home_ceiling => Ceilings::home(),

@@ -290,7 +290,21 @@ impl Wharf {
 
     /// The status of every plugin, in order of their ids.
     pub fn plugins(&self) -> Vec<PluginStatus> {
-        self.inner.server.published.plugins(&self.inner.server.scopes)
+        let server = &self.inner.server;
+        server.published.plugins(&server.scopes, server.startup.face.instructions.as_deref())
+    }
+
+    /// For each plugin, the secrets that it cannot have, with the reasons.
+    #[doc(hidden)]
+    pub async fn missing_secrets(&self) -> Vec<(String, Vec<String>)> {
+        let server = &self.inner.server;
+        let catalog = server.published.catalog().await;
+        let mut missing = Vec::new();
+        for served in catalog.served() {
+            let problems = server.scopes.egress.problems(&served.config.grants.http.0).await;
+            missing.push((served.config.id.clone(), problems));
+        }
+        missing
     }
 
     /// Calls a tool by the name that clients know, without a client: the call has the grants of its plugin, and the operator's
@@ -327,6 +341,9 @@ impl Wharf {
     /// Serves HTTP on a listener until wharf stops. Unlike [`Wharf::router`], this also limits how many connections there are
     /// and ends slow ones.
     pub async fn serve_http(&self, listener: TcpListener) {
+        if let Ok(address) = listener.local_addr() {
+            self.inner.server.scopes.egress.is_own(address);
+        }
         transport::http::listener::serve(Arc::clone(&self.inner.server), listener).await;
     }
 

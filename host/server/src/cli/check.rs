@@ -17,7 +17,8 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     };
     let config = config::load(Some(&file), &CommandLine::default())?;
     print(&format!("config {}", file.display()))?;
-    let plugins = load(config).await?.plugins();
+    let wharf = load(config).await?;
+    let (plugins, secrets) = (wharf.plugins(), wharf.missing_secrets().await);
     let mut failed = false;
     for plugin in &plugins {
         let subject = &plugin.subject;
@@ -44,6 +45,11 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         }
         for note in &serving.notes {
             print(&format!("  note: {note}"))?;
+        }
+        let missing = secrets.iter().filter(|(id, _)| subject.is_plugin(id)).flat_map(|(_, missing)| missing);
+        for problem in missing {
+            failed = true;
+            print(&format!("  MISSING: {problem}"))?;
         }
     }
     if plugins.is_empty() {

@@ -27,6 +27,9 @@ use crate::{
 /// How long requests that are under way may take to finish when wharf stops or a client's input has ended.
 pub const DRAIN: Duration = Duration::from_secs(1);
 
+/// How long `initialize` and `server/discover` wait for the first load at the most.
+const INTRODUCTION: Duration = Duration::from_secs(2);
+
 /// How many resource updates a slow listener may be behind before it is told about all its resources.
 const UPDATES_KEPT: usize = 256;
 
@@ -114,8 +117,17 @@ impl Server {
     }
 
     /// What models are told about all tools together.
-    pub fn instructions(&self) -> Option<&str> {
-        self.startup.face.instructions.as_deref()
+    pub fn instructions(&self) -> Option<String> {
+        self.published.catalog.borrow().instructions(self.startup.face.instructions.as_deref()).0
+    }
+
+    /// Waits a moment for the first load, before a client is told the instructions. It is told them only once.
+    pub async fn ready_to_introduce(&self) {
+        if !*self.published.ready.borrow() {
+            let mut ready = self.published.ready.clone();
+            // If loading takes longer, the client is told what is known by then.
+            tokio::time::timeout(INTRODUCTION, ready.wait_for(|ready| *ready)).await.ok();
+        }
     }
 
     /// The answer when wharf itself has a defect: the client gets a number that the operator finds in the log.

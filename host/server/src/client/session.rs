@@ -149,7 +149,7 @@ impl Session {
             stream: Mutex::default(),
             listening: AtomicU64::new(0),
         };
-        let result = server.encoder(revision).initialize(server.instructions());
+        let result = server.encoder(revision).initialize(server.instructions().as_deref());
         Ok((Arc::new(session), result))
     }
 

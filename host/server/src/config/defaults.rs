@@ -47,6 +47,11 @@ pub const MEMORY_MIB: usize = 64;
 pub const TIMEOUT_MS: u64 = 30_000;
 pub const OUTPUT_KIB: usize = 4096;
 
+pub const HTTP_REQUESTS: usize = 100;
+pub const HTTP_AT_ONCE: usize = 8;
+pub const HTTP_IN_KIB: usize = 16_384;
+pub const HTTP_OUT_KIB: usize = 4096;
+
 pub const TOTAL_TASKS: usize = 1024;
 pub const TASK_TIMEOUT_MS: u64 = 600_000;
 pub const TASK_TTL_MS: u64 = 600_000;

@@ -6,7 +6,7 @@ use wharf_protocol::{Object, model::ServerInfo};
 use super::raw;
 
 /// The longest instructions. Clients give all of them to their model in every conversation.
-const MAX_INSTRUCTIONS_BYTES: usize = 8 << 10;
+pub const MAX_INSTRUCTIONS_BYTES: usize = 8 << 10;
 const MAX_TEXT_BYTES: usize = 1 << 10;
 /// Large enough for an icon in a `data:` URI.
 const MAX_ICON_BYTES: usize = 64 << 10;

@@ -12,7 +12,13 @@ use super::{
     resolved::{Config, absolute},
     source::{Component, Source},
 };
-use crate::access::{capability::Access, grants::dirs};
+use crate::{
+    access::{
+        capability::Access,
+        grants::{dirs, env},
+    },
+    egress::rule,
+};
 
 /// A plugin and what it is granted. By default it is granted nothing.
 ///
@@ -87,7 +93,15 @@ impl Plugin {
     /// Lets it see a variable of this process's environment.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>) -> Self {
-        self.written.grants.env.push(name.into());
+        self.written.grants.env.push(env::Written::Variable(name.into()));
+        self
+    }
+
+    /// Lets it send `GET` and `HEAD` requests to this URL and what lies below, such as `https://api.example.com/v1/`. The rules of
+    /// a config can say more.
+    #[must_use]
+    pub fn http(mut self, url: impl Into<String>) -> Self {
+        self.written.grants.http.push(rule::Written::url(url));
         self
     }
 
@@ -148,6 +162,7 @@ impl Config {
     /// Adds a plugin after all others, or replaces the one with its id.
     pub fn give(&mut self, plugin: Plugin) -> Result<()> {
         let plugin = Arc::new(plugin.resolve(self)?);
+        plugin.check_secrets(&self.egress)?;
         match self.plugins.iter_mut().find(|other| other.id == plugin.id) {
             Some(other) => *other = plugin,
             None => self.plugins.push(plugin),

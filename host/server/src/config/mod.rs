@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 mod bounds;
 mod command_line;
 pub mod defaults;
+mod egress;
 mod face;
 mod given;
 mod guard;
@@ -24,7 +25,7 @@ mod settings;
 mod source;
 
 pub use command_line::CommandLine;
-pub use face::Face;
+pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::Plugin;
 pub use guard::{check_trusted_directory, check_trusted_file};
 pub use http::{Http, Token, parse_listen};

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use wharf_sandbox::Limits;
+use wharf_sandbox::{Limits, network::HttpLimits, sections::MAX_INSTRUCTIONS_BYTES};
 
 use super::{
     bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
@@ -33,6 +33,8 @@ pub struct PluginConfig {
     pub prefix: String,
     pub tools: Option<Vec<Pattern>>,
     pub prompts: Option<Vec<Pattern>>,
+    /// The operator's text in place of the plugin's own instructions; empty for none.
+    pub instructions: Option<String>,
     /// The plugin's own config.
     pub settings: Settings,
     /// Whether one instance may serve several calls of the same client, one after the other.
@@ -66,6 +68,10 @@ impl DefaultLimits {
             memory_mib: raw.memory_mib,
             timeout_ms: raw.timeout_ms,
             output_kib: raw.output_kib,
+            http_requests: raw.http_requests,
+            http_at_once: raw.http_at_once,
+            http_in_kib: raw.http_in_kib,
+            http_out_kib: raw.http_out_kib,
             task_timeout_ms: raw.task_timeout_ms,
             task_ttl_ms: raw.task_ttl_ms,
         };
@@ -75,6 +81,12 @@ impl DefaultLimits {
                 memory_bytes: defaults::MEMORY_MIB << 20,
                 timeout: Duration::from_millis(defaults::TIMEOUT_MS),
                 output_bytes: defaults::OUTPUT_KIB << 10,
+                http: HttpLimits {
+                    requests: defaults::HTTP_REQUESTS,
+                    at_once: defaults::HTTP_AT_ONCE,
+                    in_bytes: (defaults::HTTP_IN_KIB << 10) as u64,
+                    out_bytes: (defaults::HTTP_OUT_KIB << 10) as u64,
+                },
             },
             tasks: TaskLimits {
                 timeout: Duration::from_millis(defaults::TASK_TIMEOUT_MS),
@@ -87,12 +99,19 @@ impl DefaultLimits {
 
     fn with(&self, raw: &raw::PluginLimits) -> Result<Self> {
         let Self { call, tasks, background } = self;
+        let bytes = |key, value, default: u64| anyhow::Ok(kib(key, value, (default >> 10) as usize)? as u64);
         Ok(Self {
             call: Limits {
                 concurrency: within_bounds("concurrency", raw.concurrency, call.concurrency, 4096)?,
                 memory_bytes: mib("memory_mib", raw.memory_mib, call.memory_bytes >> 20)?,
                 timeout: duration_ms("timeout_ms", raw.timeout_ms, call.timeout)?,
                 output_bytes: kib("output_kib", raw.output_kib, call.output_bytes >> 10)?,
+                http: HttpLimits {
+                    requests: within_bounds("http_requests", raw.http_requests, call.http.requests, 1 << 20)?,
+                    at_once: within_bounds("http_at_once", raw.http_at_once, call.http.at_once, 1024)?,
+                    in_bytes: bytes("http_in_kib", raw.http_in_kib, call.http.in_bytes)?,
+                    out_bytes: bytes("http_out_kib", raw.http_out_kib, call.http.out_bytes)?,
+                },
             },
             tasks: TaskLimits {
                 timeout: duration_ms("task_timeout_ms", raw.task_timeout_ms, tasks.timeout)?,
@@ -126,6 +145,12 @@ impl PluginConfig {
         allows(self.tools.as_deref(), name)
     }
 
+    /// Checks that the secrets that its grants name are there.
+    pub fn check_secrets(&self, egress: &crate::egress::Settings) -> Result<()> {
+        let known = self.grants.http.check_secrets(|name| egress.secrets.contains_key(name));
+        known.with_context(|| format!("[plugins.{}]: grants", self.id))
+    }
+
     pub fn allows_prompt(&self, name: &str) -> bool {
         allows(self.prompts.as_deref(), name)
     }
@@ -146,6 +171,7 @@ pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &Comma
         sha256: None,
         tools: None,
         prompts: None,
+        instructions: None,
         settings: Settings::default(),
         reuse: false,
         limits: limits.call.clone(),
@@ -172,6 +198,9 @@ pub fn resolve(
     let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
     ensure!(prefix.chars().all(is_name_character), "`prefix` may have letters, digits, `_`, `-` and `.`");
     let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?;
+    let instructions = raw.instructions;
+    let bytes = instructions.as_ref().map_or(0, String::len);
+    ensure!(bytes <= MAX_INSTRUCTIONS_BYTES, "`instructions` has {bytes} bytes, more than {MAX_INSTRUCTIONS_BYTES}");
     let patterns = |names: Vec<String>| names.into_iter().map(Pattern).collect();
     let settings = Settings::resolve(raw.config).context("config")?;
     Ok(PluginConfig {
@@ -182,6 +211,7 @@ pub fn resolve(
         prefix,
         tools: raw.tools.map(patterns),
         prompts: raw.prompts.map(patterns),
+        instructions,
         settings,
         reuse,
         limits: limits.call,

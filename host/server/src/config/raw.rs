@@ -7,7 +7,7 @@ use serde::{
     de::{MapAccess, Visitor},
 };
 
-use crate::access::grants;
+use crate::{access::grants, egress::secrets};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -18,6 +18,8 @@ pub struct Config {
     pub protocol: Protocol,
     pub roots: Roots,
     pub limits: Limits,
+    pub egress: Egress,
+    pub secrets: InFileOrder<secrets::Written>,
     pub plugins: InFileOrder<Plugin>,
 }
 
@@ -77,6 +79,27 @@ pub struct Roots {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+pub struct Egress {
+    pub roots: Option<String>,
+    pub ca: Vec<String>,
+    pub proxy: Option<Proxy>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "the URL of a proxy, or { env = … }")]
+pub enum Proxy {
+    Url(String),
+    Named(FromEnv),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FromEnv {
+    pub env: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Limits {
     pub total_concurrency: Option<usize>,
     pub total_memory_mib: Option<usize>,
@@ -90,6 +113,10 @@ pub struct Limits {
     pub memory_mib: Option<usize>,
     pub timeout_ms: Option<u64>,
     pub output_kib: Option<usize>,
+    pub http_requests: Option<usize>,
+    pub http_at_once: Option<usize>,
+    pub http_in_kib: Option<usize>,
+    pub http_out_kib: Option<usize>,
     pub task_timeout_ms: Option<u64>,
     pub task_ttl_ms: Option<u64>,
 }
@@ -103,6 +130,7 @@ pub struct Plugin {
     pub tools: Option<Vec<String>>,
     pub prompts: Option<Vec<String>>,
     pub instances: Option<String>,
+    pub instructions: Option<String>,
     #[serde(default)]
     pub config: toml::Table,
     #[serde(default)]
@@ -118,6 +146,10 @@ pub struct PluginLimits {
     pub memory_mib: Option<usize>,
     pub timeout_ms: Option<u64>,
     pub output_kib: Option<usize>,
+    pub http_requests: Option<usize>,
+    pub http_at_once: Option<usize>,
+    pub http_in_kib: Option<usize>,
+    pub http_out_kib: Option<usize>,
     pub task_timeout_ms: Option<u64>,
     pub task_ttl_ms: Option<u64>,
 }
@@ -199,7 +231,7 @@ mod tests {
             ("[http]\ntokenenv = 'x'", "2: unknown key `tokenenv`; did you mean `token_env`?"),
             (
                 "[plugins.a]\npath = 'a'\nfrobnicate = 1",
-                "3: unknown key `frobnicate`; there are: path, sha256, prefix, tools, prompts, instances, config, limits, grants",
+                "3: unknown key `frobnicate`; there are: path, sha256, prefix, tools, prompts, instances, instructions, config, limits, grants",
             ),
             ("[plugins.a]\nprefix = ''", "1: missing field `path`"),
             ("[http]\nlisten = 'a'\nlisten = 'b'", "3: the key `listen` stands here a second time"),

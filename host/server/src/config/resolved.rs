@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::{
     bounds::{duration_ms, kib, mib, within_bounds},
     command_line::CommandLine,
-    defaults,
+    defaults, egress,
     face::{self, Face},
     http::{self, Http},
     plugin::{self, DefaultLimits, Origin, PluginConfig},
@@ -34,6 +34,7 @@ pub struct Config {
     pub plugin_dir: Option<PathBuf>,
     pub roots: Roots,
     pub page_items: usize,
+    pub egress: crate::egress::Settings,
     /// The limits of plugins that set none.
     pub limits: DefaultLimits,
     /// In file order, then those of the command line.
@@ -183,6 +184,10 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
     };
+    let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
+    for plugin in &plugins {
+        plugin.check_secrets(&egress)?;
+    }
     Ok(Config {
         number: 1,
         file: file.map(Path::to_path_buf),
@@ -190,6 +195,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
         roots: Roots::resolve(&raw.roots, command_line, &absolute).context("[roots]")?,
         page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
+        egress,
         limits,
         plugins,
     })
@@ -211,7 +217,8 @@ impl Config {
             fixed: self.roots.fixed.clone(),
             from: self.roots.from,
             dirs: self.plugins.iter().flat_map(|plugin| &plugin.grants.dirs.0).cloned().collect(),
-            trusted: now.chain(later).collect(),
+            trusted: now.chain(later).chain(self.egress.files()).collect(),
+            egress: self.egress.clone(),
         }
     }
 
@@ -230,6 +237,7 @@ impl Config {
             prefix: format!("{id}_"),
             tools: None,
             prompts: None,
+            instructions: None,
             settings: Settings::default(),
             reuse: false,
             limits: self.limits.call.clone(),
@@ -266,7 +274,18 @@ mod tests {
             ("[plugins.a]\npath='a'\ninstances='warm'", "\"fresh\" or \"reused\""),
             ("[plugins.'a b']\npath='a'", "`a b` is no id"),
             ("[plugins.a]\npath='a'\n[plugins.a.grants]\nroots='all'", "neither \"read\" nor \"read-write\""),
-            ("[plugins.a]\npath='a'\n[plugins.a.grants]\nhttp=['x']", "leave it empty"),
+            ("[plugins.a]\npath='a'\n[plugins.a.grants]\nhttp=['x']", "begins with https://"),
+            (
+                "[plugins.a]\npath='a'\n[plugins.a.grants]\nhttp=[{url='https://a.example', secrets=['s']}]",
+                "there is no secret `s` in [secrets]",
+            ),
+            (
+                "[plugins.a]\npath='a'\n[plugins.a.grants]\nenv=[{name='KEY', secret='s'}]",
+                "`KEY` stands for the secret `s`, but no rule",
+            ),
+            ("[egress]\nroots='mine'", "neither \"system\" nor \"built-in\""),
+            ("[egress]\nproxy='socks5://a'", "begins with http://"),
+            ("[secrets]\na={file='x', env='Y'}", "is one of"),
             ("[plugins.a]\npath='a'\n[plugins.a.grants]\nask=['money']", "none of elicitation"),
             ("[plugins.a]\npath='a'\nconfig={t={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[plugins.a]\npath='a'\nsha256='zz'", "64 hexadecimal"),

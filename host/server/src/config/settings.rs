@@ -14,11 +14,13 @@ pub struct Settings {
     /// The values that came from the environment, as they are and as they are escaped in JSON. The longest is first, so that no
     /// part of one is replaced before the whole.
     secrets: Vec<String>,
+    /// The names of those variables.
+    variables: Vec<String>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { json: "{}".into(), secrets: Vec::new() }
+        Self { json: "{}".into(), secrets: Vec::new(), variables: Vec::new() }
     }
 }
 
@@ -32,14 +34,20 @@ impl fmt::Debug for Settings {
 impl Settings {
     /// Replaces each table that is just `{ env = "NAME" }` by the variable's value.
     pub fn resolve(table: toml::Table) -> Result<Self> {
-        let mut secrets = Vec::new();
-        let json = resolve(&toml::Value::Table(table), &mut secrets)?.to_string().into();
+        let mut values = Vec::new();
+        let json = resolve(&toml::Value::Table(table), &mut values)?.to_string().into();
+        let (variables, mut secrets): (Vec<String>, Vec<String>) = values.into_iter().unzip();
         let written: Vec<String> = secrets.iter().map(|secret| Value::from(secret.as_str()).to_string()).collect();
         secrets.extend(written.iter().map(|text| text.trim_matches('"').to_owned()));
         secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.dedup();
-        Ok(Self { json, secrets })
+        Ok(Self { json, secrets, variables })
+    }
+
+    /// The names of the variables whose values the plugin sees.
+    pub fn variables(&self) -> &[String] {
+        &self.variables
     }
 
     pub fn json(&self) -> Arc<str> {
@@ -52,23 +60,24 @@ impl Settings {
     }
 }
 
-fn resolve(value: &toml::Value, secrets: &mut Vec<String>) -> Result<Value> {
+/// `values`: gets the names and values of the variables.
+fn resolve(value: &toml::Value, values: &mut Vec<(String, String)>) -> Result<Value> {
     Ok(match value {
         toml::Value::Table(table) => match (table.len(), table.get("env").and_then(toml::Value::as_str)) {
             (1, Some(name)) => match std::env::var(name) {
                 Ok(value) => {
-                    secrets.push(value.clone());
+                    values.push((name.to_owned(), value.clone()));
                     value.into()
                 }
                 Err(_) => bail!("the environment variable {name} is not set, or not UTF-8"),
             },
             _ => {
                 let entries: Result<serde_json::Map<_, _>> =
-                    table.iter().map(|(key, value)| Ok((key.clone(), resolve(value, secrets)?))).collect();
+                    table.iter().map(|(key, value)| Ok((key.clone(), resolve(value, values)?))).collect();
                 entries?.into()
             }
         },
-        toml::Value::Array(items) => items.iter().map(|item| resolve(item, secrets)).collect::<Result<_>>()?,
+        toml::Value::Array(items) => items.iter().map(|item| resolve(item, values)).collect::<Result<_>>()?,
         toml::Value::String(text) => text.clone().into(),
         toml::Value::Integer(number) => (*number).into(),
         toml::Value::Float(number) => (*number).into(),

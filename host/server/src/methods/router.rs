@@ -32,7 +32,10 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
         Method::UpdateTask => tasks::update(ctx, params::read(params)?).await,
         Method::TaskResult => tasks::result(ctx, &params::read(params)?).await,
         Method::ListTasks => tasks::list(ctx, &params::read(params)?).await,
-        Method::Discover => Ok(ctx.encoder.discover(ctx.server.instructions())),
+        Method::Discover => {
+            ctx.server.ready_to_introduce().await;
+            Ok(ctx.encoder.discover(ctx.server.instructions().as_deref()))
+        }
         Method::Listen => listen::listen(ctx, params::read(params)?).await,
         // The transport handles it, before there is a context.
         Method::Initialize => Err(RpcError::method_not_found(method)),

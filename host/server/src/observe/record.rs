@@ -8,7 +8,7 @@ use std::{
 };
 
 use wharf_protocol::Method;
-use wharf_sandbox::{CallError, Denial, Scope};
+use wharf_sandbox::{CallError, Denial, Report, Scope, network::HttpUse};
 
 use crate::base::principal::Principal;
 
@@ -36,6 +36,8 @@ pub struct CallRecord {
     pub bytes_out: usize,
     /// What the plugin tried and the sandbox refused.
     pub denials: Vec<Denial>,
+    /// The HTTP requests that it made, refused ones among them: the first 64.
+    pub requests: Vec<HttpUse>,
     /// How it ended.
     pub ended: Ended,
 }
@@ -70,13 +72,15 @@ pub struct Granted {
     pub directories: Vec<(String, bool)>,
     /// The names of environment variables, without their values.
     pub variables: Vec<String>,
+    /// Whether it could make HTTP requests.
+    pub http: bool,
 }
 
 impl Granted {
     fn of(scope: &Scope) -> Self {
         let directories = scope.directories.iter().map(|one| (one.guest_path.clone(), one.writable));
         let variables = scope.environment.iter().map(|(name, _)| name.clone());
-        Self { directories: directories.collect(), variables: variables.collect() }
+        Self { directories: directories.collect(), variables: variables.collect(), http: scope.network.is_some() }
     }
 }
 
@@ -164,6 +168,7 @@ impl Observers {
                 bytes_in,
                 bytes_out: 0,
                 denials: Vec::new(),
+                requests: Vec::new(),
                 ended: Ended::Cancelled,
             };
             Box::new(Told { observers: self.clone(), began: Instant::now(), record })
@@ -203,7 +208,7 @@ pub struct Begun<'a> {
     pub bytes_in: usize,
 }
 
-/// The record of a run that is not over. If it is dropped without [`Recording::end`], the run was cancelled. Empty if nobody
+/// The record of a run that is not over. If it is dropped without [`Recording::end`] or [`Recording::stop`], the run was cancelled. Empty if nobody
 /// would be told about the run.
 pub struct Recording(Option<Box<Told>>);
 
@@ -214,10 +219,19 @@ struct Told {
 }
 
 impl Recording {
-    pub fn end(mut self, ended: Ended, bytes_out: usize, denials: &[Denial]) {
+    /// The run was stopped, or never began.
+    pub fn stop(mut self, ended: Ended) {
+        if let Some(told) = &mut self.0 {
+            told.record.ended = ended;
+        }
+    }
+
+    /// The run ended by itself.
+    pub fn end<T>(mut self, ended: Ended, report: &Report<T>) {
         if let Some(told) = &mut self.0 {
             let record = &mut told.record;
-            (record.ended, record.bytes_out, record.denials) = (ended, bytes_out, denials.to_vec());
+            (record.ended, record.bytes_out) = (ended, report.bytes.unwrap_or_default());
+            (record.denials, record.requests) = (report.denials.clone(), report.requests.clone());
         }
     }
 }
@@ -259,7 +273,15 @@ mod tests {
     fn every_run_is_told_of_once_however_it_ends() {
         let kept = Kept::default();
         let observers = Observers::new(vec![Box::new(kept.clone())]);
-        observers.begin(begun).end(Ended::Done, 7, &[Denial::NoDirectory]);
+        let report = Report {
+            result: Ok(()),
+            denials: vec![Denial::NoDirectory],
+            printed: String::new(),
+            took: Duration::ZERO,
+            bytes: Some(7),
+            requests: Vec::new(),
+        };
+        observers.begin(begun).end(Ended::Done, &report);
         drop(observers.begin(begun));
         let told = kept.0.lock();
         let endings: Vec<_> = told.iter().map(|record| (record.ended, record.bytes_out)).collect();

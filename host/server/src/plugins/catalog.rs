@@ -18,8 +18,9 @@ use wharf_protocol::{Revision, RpcError, encode::Encoder};
 use wharf_sandbox::Plugin;
 
 use crate::{
+    base::text::clean,
     bridge::{MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, template::Template},
-    config::PluginConfig,
+    config::{MAX_INSTRUCTIONS_BYTES, PluginConfig},
 };
 
 /// A plugin as it is served: its code, its config and what it offers.
@@ -39,6 +40,15 @@ pub struct Served {
     /// Cancelled when the plugin is removed or one of its grants is narrowed, which stops its calls. Not cancelled when the
     /// plugin is replaced.
     pub revoked: CancellationToken,
+}
+
+impl Served {
+    /// What the model is told about all tools of the plugin: by the operator or, if the operator says nothing, by the plugin.
+    fn instructions(&self) -> Option<String> {
+        let own = || self.plugin.code().sections().instructions.as_deref();
+        let text = self.config.instructions.as_deref().or_else(own)?;
+        Some(clean(text).trim().to_owned()).filter(|text| !text.is_empty())
+    }
 }
 
 /// How often each list has changed.
@@ -187,6 +197,24 @@ impl Catalog {
     /// Whether a plugin serves this URI, and so may announce changes of it.
     pub fn owns(&self, plugin: &str, uri: &str) -> bool {
         self.resource(uri).is_some_and(|(served, _)| served.config.id == plugin)
+    }
+
+    /// What models are told about all tools together: the operator's text, then those of the plugins, in their order. Second, the
+    /// ids of the plugins whose text no longer fits.
+    pub fn instructions(&self, own: Option<&str>) -> (Option<String>, Vec<&str>) {
+        let mut all = own.unwrap_or_default().to_owned();
+        let mut left_out = Vec::new();
+        for served in &self.served {
+            let Some(text) = served.instructions() else { continue };
+            let id = &served.config.id;
+            let paragraph = format!("{}{id}: {text}", if all.is_empty() { "" } else { "\n\n" });
+            if all.len() + paragraph.len() > MAX_INSTRUCTIONS_BYTES {
+                left_out.push(id.as_str());
+            } else {
+                all.push_str(&paragraph);
+            }
+        }
+        (Some(all).filter(|all| !all.is_empty()), left_out)
     }
 
     /// The result of a list request.

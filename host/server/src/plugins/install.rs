@@ -130,7 +130,7 @@ impl Installer {
         };
         drop(turn);
         let ended = report.result.as_ref().map_or_else(Ended::of, |_| Ended::Done);
-        record.end(ended, 0, &report.denials);
+        record.end(ended, &report);
         let listing = match report.result {
             Ok(listing) => listing,
             Err(error) => {

@@ -69,13 +69,22 @@ pub struct Entry {
     pub schema: Option<String>,
 }
 
+/// The note about a plugin whose instructions no longer fit.
+const UNHEARD: &str = "its instructions are left out, because all together would have more than 8 KiB; `instructions` in its table \
+                       can shorten them";
+
 impl Published {
     /// The status of every plugin now.
-    pub fn plugins(&self, scopes: &Scopes) -> Vec<PluginStatus> {
+    /// `own`: the instructions of the server itself.
+    pub fn plugins(&self, scopes: &Scopes, own: Option<&str>) -> Vec<PluginStatus> {
         let catalog = self.catalog.borrow().clone();
+        let (_, left_out) = catalog.instructions(own);
         let of = |subject: &Subject| catalog.served().iter().find(|served| subject.is_plugin(&served.config.id));
         let all = self.status().into_iter().map(|(subject, status)| {
-            let serving = of(&subject).map(|served| Serving::of(served, scopes));
+            let serving = of(&subject).map(|served| {
+                let unheard = left_out.contains(&served.config.id.as_str()).then(|| UNHEARD.to_owned());
+                Serving::of(served, scopes, unheard)
+            });
             PluginStatus { subject, status, serving }
         });
         all.collect()
@@ -83,7 +92,7 @@ impl Published {
 }
 
 impl Serving {
-    fn of(served: &Served, scopes: &Scopes) -> Self {
+    fn of(served: &Served, scopes: &Scopes, unheard: Option<String>) -> Self {
         let (config, offer, code) = (&served.config, &served.offer, served.plugin.code());
         let entry = |name: &str, own_name: &str, description: &str| Entry {
             name: name.to_owned(),
@@ -91,6 +100,13 @@ impl Serving {
             description: description.to_owned(),
             schema: None,
         };
+        let variables: Vec<String> = config.settings.variables().iter().map(|name| format!("${name}")).collect();
+        let seen = (!variables.is_empty()).then(|| {
+            format!(
+                "its config shows it {}; as `headers` of a rule of `http`, it would not see them",
+                variables.join(", ")
+            )
+        });
         let tools = offer.tools.iter().map(|tool| Entry {
             schema: Some(tool.input.text.get().to_owned()),
             ..entry(&tool.published.name, &tool.own_name, &tool.published.description)
@@ -116,7 +132,13 @@ impl Serving {
             not_granted: config.grants.unused(code.imports()),
             imports: code.imports().to_vec(),
             reused: config.reuse,
-            notes: scopes.problems(&config.grants).into_iter().chain(unreadable(offer)).collect(),
+            notes: scopes
+                .problems(&config.grants)
+                .into_iter()
+                .chain(unreadable(offer))
+                .chain(unheard)
+                .chain(seen)
+                .collect(),
         }
     }
 }

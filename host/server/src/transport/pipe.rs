@@ -192,6 +192,9 @@ impl Pipe {
 
     async fn request(self: &Arc<Self>, request: Request, paid: Paid) {
         let Paid { charge, permit } = paid;
+        if request.known() == Some(Method::Initialize) {
+            self.server.ready_to_introduce().await;
+        }
         let mut ctx = match self.admit(&request, charge) {
             Ok(Admitted::Runs(ctx)) => ctx,
             Ok(Admitted::Opens(session, result)) => {

@@ -40,6 +40,8 @@ struct Name {
 
 struct Showcase;
 
+wharf_sdk::instructions!("Begin with every_kind; it shows what there is.");
+
 #[tools]
 impl Showcase {
     /// Answers with one block of each kind.

@@ -1,10 +1,43 @@
-//! `env = ["NAME"]`: variables of wharf's own environment.
+//! `env = ["NAME"]`: variables of wharf's own environment. A table, `{ name = "KEY", secret = "api" }`, is a variable whose value
+//! stands for a secret; it belongs to `http`.
 
 use anyhow::{Result, ensure};
+use serde::Deserialize;
 
-use crate::access::capability::{Absolute, Capability};
+use crate::{
+    access::capability::{Absolute, Capability},
+    egress::Placeholder,
+};
 
 pub const VARIABLES: &str = "environment variables";
+
+/// An entry as the file has it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, expecting = "the name of a variable, or { name = …, secret = … }")]
+pub enum Written {
+    Variable(String),
+    Placeholder(Placeholder),
+}
+
+/// Separates variables from placeholders of secrets.
+pub fn separate(written: Vec<Written>) -> Result<(Vec<String>, Vec<Placeholder>)> {
+    let (mut variables, mut placeholders) = (Vec::new(), Vec::new());
+    for one in written {
+        match one {
+            Written::Variable(name) => variables.push(name),
+            Written::Placeholder(placeholder) => {
+                check_name(&placeholder.name)?;
+                placeholders.push(placeholder);
+            }
+        }
+    }
+    Ok((variables, placeholders))
+}
+
+fn check_name(name: &str) -> Result<()> {
+    ensure!(!name.is_empty() && !name.contains(['=', '\0']), "`env`: `{name}` is no name of a variable");
+    Ok(())
+}
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grant(pub Vec<String>);
@@ -21,7 +54,7 @@ impl Capability for Grant {
 
     fn parse(written: Vec<String>, _: Absolute<'_>) -> Result<Self> {
         for name in &written {
-            ensure!(!name.is_empty() && !name.contains('='), "`env`: `{name}` is no name of a variable");
+            check_name(name)?;
         }
         Ok(Self(written))
     }

@@ -3,15 +3,17 @@
 //! Each kind of grant is one file here, and [`Capability`] is the trait that it implements. The functions here always
 //! destructure [`Grants`] completely, so that the compiler names every place to which a new kind has to be added.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use serde::Deserialize;
 use wharf_sandbox::Denial;
 
 use super::capability::{Absolute, Capability};
+use crate::egress::rule;
 
 pub mod ask;
 pub mod dirs;
 pub mod env;
+pub mod http;
 pub mod roots;
 
 /// The grants as the file has them.
@@ -20,9 +22,9 @@ pub mod roots;
 pub struct Written {
     pub roots: Option<String>,
     pub dirs: Vec<dirs::Written>,
-    pub env: Vec<String>,
+    pub env: Vec<env::Written>,
     pub ask: Vec<String>,
-    pub http: Vec<String>,
+    pub http: Vec<rule::Written>,
 }
 
 /// Everything that a plugin is granted.
@@ -32,30 +34,37 @@ pub struct Grants {
     pub dirs: dirs::Grant,
     pub env: env::Grant,
     pub ask: ask::Grant,
+    pub http: http::Grant,
 }
 
 impl Grants {
     pub fn parse(written: Written, absolute: Absolute<'_>) -> Result<Self> {
         let Written { roots, dirs, env, ask, http } = written;
-        ensure!(http.is_empty(), "`http`: plugins cannot be given network access yet; leave it empty");
+        let (env, placeholders) = env::separate(env)?;
+        let http: http::Grant = Capability::parse(http, absolute)?;
         Ok(Self {
             roots: Capability::parse(roots, absolute)?,
             dirs: Capability::parse(dirs, absolute)?,
             env: Capability::parse(env, absolute)?,
             ask: Capability::parse(ask, absolute)?,
+            http: http.with_placeholders(placeholders)?,
         })
     }
 
     /// Whether something that `before` granted is no longer granted.
     pub fn take_away_from(&self, before: &Self) -> bool {
-        let Self { roots, dirs, env, ask } = before;
-        roots.exceeds(&self.roots) || dirs.exceeds(&self.dirs) || env.exceeds(&self.env) || ask.exceeds(&self.ask)
+        let Self { roots, dirs, env, ask, http } = before;
+        roots.exceeds(&self.roots)
+            || dirs.exceeds(&self.dirs)
+            || env.exceeds(&self.env)
+            || ask.exceeds(&self.ask)
+            || http.exceeds(&self.http)
     }
 
     /// All that is granted, a few words for each thing.
     pub fn describe(&self) -> Vec<String> {
-        let Self { roots, dirs, env, ask } = self;
-        [roots.describe(), dirs.describe(), env.describe(), ask.describe()].concat()
+        let Self { roots, dirs, env, ask, http } = self;
+        [roots.describe(), dirs.describe(), env.describe(), ask.describe(), http.describe()].concat()
     }
 
     /// Whether the plugin could ever be given a directory.
@@ -65,11 +74,12 @@ impl Grants {
 
     /// What a component with these imports could use but is not granted.
     pub fn unused(&self, imports: &[String]) -> Vec<&'static str> {
-        let Self { roots: _, dirs: _, env, ask: _ } = self;
+        let Self { roots: _, dirs: _, env, ask: _, http } = self;
         let mut uses = could_use(imports);
         uses.retain(|ability| match *ability {
             dirs::FILES => !self.any_directory(),
-            env::VARIABLES => env.0.is_empty(),
+            env::VARIABLES => env.0.is_empty() && http.0.placeholders.is_empty(),
+            http::HTTP => http.0.is_empty(),
             _ => true,
         });
         uses
@@ -78,9 +88,16 @@ impl Grants {
 
 /// What a component with these imports could use, if it were granted.
 pub fn could_use(imports: &[String]) -> Vec<&'static str> {
-    // There is no grant for these yet.
-    const NEVER: &[(&str, &str)] = &[("wasi:http/", "HTTP"), ("wasi:sockets/", "sockets")];
-    let known = [roots::Grant::IMPORTS, dirs::Grant::IMPORTS, env::Grant::IMPORTS, ask::Grant::IMPORTS, NEVER];
+    // There is no grant for these.
+    const NEVER: &[(&str, &str)] = &[("wasi:sockets/", "sockets")];
+    let known = [
+        roots::Grant::IMPORTS,
+        dirs::Grant::IMPORTS,
+        env::Grant::IMPORTS,
+        ask::Grant::IMPORTS,
+        http::Grant::IMPORTS,
+        NEVER,
+    ];
     let mut uses: Vec<&str> = known
         .iter()
         .flat_map(|known| known.iter())
@@ -94,9 +111,7 @@ pub fn could_use(imports: &[String]) -> Vec<&'static str> {
 /// Tells the operator what the sandbox refused and how to allow it. `clear` makes text from a guest safe to print.
 pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> String {
     match denial {
-        Denial::Http(host) => {
-            format!("it was refused a connection to {}; no plugin has network access yet", clear(host))
-        }
+        Denial::Http(denial) => rule::hint(denial, clear),
         Denial::NoDirectory => dirs::HINT.into(),
     }
 }

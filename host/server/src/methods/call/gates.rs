@@ -50,7 +50,7 @@ async fn approval(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -
         carried.approved = true;
         return Ok(());
     }
-    request.record(ctx, None).end(Ended::Refused, 0, &[]);
+    request.record(ctx, None).stop(Ended::Refused);
     Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
 }
 

@@ -56,12 +56,12 @@ pub async fn run_once<O: Operation>(
         report = call => report,
         () = served.revoked.cancelled() => {
             tracing::info!(plugin = id, "stopped a call whose access was taken away");
-            record.end(Ended::Revoked, 0, &[]);
+            record.stop(Ended::Revoked);
             return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during the call.")));
         }
         () = lost => {
             tracing::info!(plugin = id, "stopped a call whose root was closed");
-            record.end(Ended::Revoked, 0, &[]);
+            record.stop(Ended::Revoked);
             return Err(Failed::Explained("A root that the call was using was closed.".into()));
         }
     };
@@ -70,7 +70,7 @@ pub async fn run_once<O: Operation>(
         Ok(_) => Ended::Done,
         Err(error) => Ended::of(error),
     };
-    record.end(ended, report.bytes.unwrap_or_default(), &report.denials);
+    record.end(ended, &report);
     let hints = hints(ctx, served, &report.denials);
     if !report.printed.is_empty() {
         tracing::debug!(plugin = id, "printed: {}", escaped(&served.config.settings.redacted(&report.printed)));

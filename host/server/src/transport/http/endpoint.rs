@@ -144,6 +144,9 @@ impl Endpoint {
         request: Request,
         from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
+        if request.known() == Some(Method::Initialize) {
+            self.server.ready_to_introduce().await;
+        }
         let door = Door { server: &self.server, principal: from.principal, modern: true, headers: Some(headers) };
         let mut messages = None;
         let outbox = |session: Option<&Session>| {

@@ -1,0 +1,114 @@
+//! What a plugin says about itself in custom sections of its file, where it can be read without running anything: a paragraph of
+//! instructions for the model, and what the plugin wants to be granted.
+//!
+//! A section may stand in the component itself, where `wharf embed` puts it, or in a core module directly inside, where a compiler
+//! puts it. The component's own takes precedence. Both are claims of the plugin's author and grant nothing.
+
+use crate::load_error::LoadError;
+
+/// The names of the sections.
+pub const INSTRUCTIONS: &str = "wharf:instructions";
+/// See [`INSTRUCTIONS`].
+pub const WANTS: &str = "wharf:wants";
+
+/// The longest instructions, in bytes.
+pub const MAX_INSTRUCTIONS_BYTES: usize = 2 << 10;
+/// The longest wants, in bytes.
+pub const MAX_WANTS_BYTES: usize = 16 << 10;
+
+/// The texts of the sections; `None` where there is no such section, or an empty one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sections {
+    /// What the model should know about all tools of the plugin together.
+    pub instructions: Option<String>,
+    /// What the plugin wants to be granted, as JSON. It has not been parsed.
+    pub wants: Option<String>,
+}
+
+impl Sections {
+    /// Takes in a section, if it is one of wharf's. `own`: it stands in the component itself.
+    pub(crate) fn take(&mut self, name: &str, bytes: &[u8], own: bool) -> Result<(), LoadError> {
+        let (name, place, most) = match name {
+            INSTRUCTIONS => (INSTRUCTIONS, &mut self.instructions, MAX_INSTRUCTIONS_BYTES),
+            WANTS => (WANTS, &mut self.wants, MAX_WANTS_BYTES),
+            _ => return Ok(()),
+        };
+        let wrong = |problem: String| LoadError::Section { name, problem };
+        if bytes.len() > most {
+            return Err(wrong(format!("{} bytes are more than {most}", bytes.len())));
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".into()))?;
+        if own || place.is_none() {
+            *place = Some(text.to_owned()).filter(|text| !text.trim().is_empty());
+        }
+        Ok(())
+    }
+
+    /// The texts as they are kept beside compiled code: each with its length before it.
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for text in [&self.instructions, &self.wants] {
+            let text = text.as_deref().unwrap_or_default();
+            bytes.extend((text.len() as u64).to_le_bytes());
+            bytes.extend(text.as_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what [`Sections::write`] wrote, and how many bytes that were. `None` if it is something else.
+    pub(crate) fn read(bytes: &[u8]) -> Option<(Self, usize)> {
+        let mut rest = bytes;
+        let mut next = || {
+            let (length, behind) = rest.split_first_chunk()?;
+            let (text, behind) = behind.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+            rest = behind;
+            Some(Some(String::from_utf8(text.to_vec()).ok()?).filter(|text| !text.is_empty()))
+        };
+        let sections = Self { instructions: next()?, wants: next()? };
+        Some((sections, bytes.len() - rest.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_components_own_section_takes_precedence() {
+        let mut sections = Sections::default();
+        sections.take(INSTRUCTIONS, b"inner", false).unwrap();
+        sections.take("name", b"\xff", true).unwrap();
+        assert_eq!(sections.instructions.as_deref(), Some("inner"));
+        sections.take(INSTRUCTIONS, b"own", true).unwrap();
+        sections.take(INSTRUCTIONS, b"inner again", false).unwrap();
+        assert_eq!(sections.instructions.as_deref(), Some("own"));
+        sections.take(WANTS, b" ", true).unwrap();
+        assert_eq!(sections.wants, None);
+    }
+
+    #[test]
+    fn what_is_too_long_or_no_text_is_refused() {
+        for (name, bytes, expected) in [
+            (INSTRUCTIONS, vec![b'x'; 2049], "wharf:instructions: 2049 bytes are more than 2048"),
+            (WANTS, vec![b'x'; 20_000], "wharf:wants: 20000 bytes are more than 16384"),
+            (WANTS, vec![0xff], "wharf:wants: it is not UTF-8"),
+        ] {
+            let error = Sections::default().take(name, &bytes, true).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for (instructions, wants) in [(None, None), (Some("a"), None), (None, Some("{}")), (Some("ü"), Some("{}"))] {
+            let sections = Sections { instructions: instructions.map(str::to_owned), wants: wants.map(str::to_owned) };
+            let mut bytes = sections.write();
+            let length = bytes.len();
+            bytes.extend(b"code");
+            assert_eq!(Sections::read(&bytes), Some((sections, length)));
+            for end in 0..length {
+                assert_eq!(Sections::read(&bytes[..end]), None, "{end}");
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Which addresses requests may reach. A name of the public internet can be made to lead to any address, so what the name of a
+//! rule leads to is judged again, right before the connection is made to that very address.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What kind of address it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Anybody's, on the public internet.
+    Public,
+    /// Of this machine or of a network around it.
+    Private,
+    /// Of the machine's own link, of a service that only machines of a cloud see, or of nothing at all. No name leads there by
+    /// right; a rule has to spell the address out.
+    Never,
+}
+
+/// Judges an address. Forms that stand for another address count as that address.
+pub fn judge(address: IpAddr) -> Reach {
+    match address {
+        IpAddr::V4(address) => judge_v4(address),
+        IpAddr::V6(address) => judge_v6(address),
+    }
+}
+
+fn judge_v4(address: Ipv4Addr) -> Reach {
+    match address.octets() {
+        // Azure answers its machines at this address, which looks public.
+        [168, 63, 129, 16] => Reach::Never,
+        // "This network"; addresses of the link, where clouds keep metadata; multicast; reserved; broadcast.
+        [0 | 224..=255, ..] | [169, 254, ..] => Reach::Never,
+        // Alibaba's and Oracle's metadata.
+        [100, 100, 100, 200] | [192, 0, 0, 192] => Reach::Never,
+        [10 | 127, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Reach::Private,
+        // For protocols, documentation and measurements.
+        [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18 | 19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => {
+            Reach::Private
+        }
+        _ => Reach::Public,
+    }
+}
+
+fn judge_v6(address: Ipv6Addr) -> Reach {
+    let embedded = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        judge_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 1] => Reach::Private,
+        [0, 0, 0, 0, 0, 0, 0, 0] => Reach::Never,
+        // IPv4, mapped; IPv4, the old way; IPv4 behind NAT64; 6to4.
+        [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
+        [0x2002, high, low, ..] => embedded(high, low),
+        // Amazon's metadata lies among the addresses that are free for everybody's own use.
+        [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] => Reach::Never,
+        [0xfc00..=0xfdff, ..] => Reach::Private,
+        // Teredo and other tunnels, benchmarks, documentation.
+        [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Private,
+        [0x2000..=0x3fff, ..] => Reach::Public,
+        _ => Reach::Never,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_judged_by_what_it_leads_to() {
+        for (address, expected) in [
+            ("1.1.1.1", Reach::Public),
+            ("93.184.216.34", Reach::Public),
+            ("172.15.0.1", Reach::Public),
+            ("172.32.0.1", Reach::Public),
+            ("100.63.255.255", Reach::Public),
+            ("100.128.0.1", Reach::Public),
+            ("2606:4700::1111", Reach::Public),
+            ("::ffff:1.1.1.1", Reach::Public),
+            ("64:ff9b::101:101", Reach::Public),
+            ("127.0.0.1", Reach::Private),
+            ("127.255.255.254", Reach::Private),
+            ("10.0.0.5", Reach::Private),
+            ("172.16.0.1", Reach::Private),
+            ("172.31.255.255", Reach::Private),
+            ("192.168.1.1", Reach::Private),
+            ("100.64.0.1", Reach::Private),
+            ("198.18.0.1", Reach::Private),
+            ("::1", Reach::Private),
+            ("::ffff:127.0.0.1", Reach::Private),
+            ("::127.0.0.1", Reach::Private),
+            ("64:ff9b::7f00:1", Reach::Private),
+            ("2002:7f00:1::", Reach::Private),
+            ("2001:0:53aa:64c::1", Reach::Private),
+            ("2001:db8::1", Reach::Private),
+            ("fd12:3456::1", Reach::Private),
+            ("0.0.0.0", Reach::Never),
+            ("0.1.2.3", Reach::Never),
+            ("169.254.169.254", Reach::Never),
+            ("168.63.129.16", Reach::Never),
+            ("100.100.100.200", Reach::Never),
+            ("192.0.0.192", Reach::Never),
+            ("224.0.0.1", Reach::Never),
+            ("255.255.255.255", Reach::Never),
+            ("::", Reach::Never),
+            ("fe80::1", Reach::Never),
+            ("ff02::1", Reach::Never),
+            ("fd00:ec2::254", Reach::Never),
+            ("::ffff:169.254.169.254", Reach::Never),
+            ("64:ff9b::a9fe:a9fe", Reach::Never),
+            ("64:ff9b:1::1", Reach::Never),
+            ("2002:a9fe:a9fe::1", Reach::Never),
+            ("fec0::1", Reach::Never),
+            ("4000::1", Reach::Never),
+        ] {
+            assert_eq!(judge(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+}

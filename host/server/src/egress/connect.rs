@@ -1,0 +1,425 @@
+//! Connections to servers: names are looked up, every address is judged, and the connection is made to a judged address.
+
+use std::{
+    error::Error as StdError,
+    fmt, io,
+    net::{IpAddr, SocketAddr},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::{
+    client::legacy::connect::{Connected, Connection, proxy::Tunnel},
+    rt::TokioIo,
+};
+use parking_lot::RwLock;
+use rustls::{ClientConfig, pki_types::ServerName};
+use tokio::{net::TcpStream, runtime::Handle, sync::Semaphore, time::timeout};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_util::task::AbortOnDropHandle;
+use wharf_sandbox::network::HttpRefusal;
+
+use super::{
+    address::{Reach, judge},
+    target::{Host, Scheme, Target},
+    tls::Tls,
+};
+use crate::base::refusals::Refusals;
+
+/// How long looking a name up may take, and connecting to one address, and the greeting of TLS.
+const LOOK_UP: Duration = Duration::from_secs(5);
+const CONNECT: Duration = Duration::from_secs(5);
+const GREET: Duration = Duration::from_secs(10);
+/// How many addresses of a name are tried.
+const MAX_TRIED: usize = 4;
+/// How many names are looked up at once. The system does it on threads that reading files needs as well.
+const LOOK_UPS: usize = 16;
+
+/// Which addresses a connection may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowed {
+    Public,
+    /// Private ones as well.
+    Private,
+    /// The address that the rule spells out, whatever it is.
+    Spelled,
+}
+
+impl Allowed {
+    fn allows(self, address: IpAddr) -> bool {
+        match judge(address) {
+            Reach::Public => true,
+            Reach::Private => self != Self::Public,
+            Reach::Never => self == Self::Spelled,
+        }
+    }
+}
+
+/// Finds the addresses of a name.
+pub trait Resolve: Send + Sync {
+    fn resolve(&self, name: &str) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+}
+
+/// Asks the system.
+pub struct System;
+
+impl Resolve for System {
+    fn resolve(&self, name: &str) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+        let name = name.to_owned();
+        Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect()) })
+    }
+}
+
+/// What all connections of all plugins share.
+pub struct Dialer {
+    pub resolver: Box<dyn Resolve>,
+    look_ups: Semaphore,
+    /// Where wharf itself listens.
+    pub own: RwLock<Vec<SocketAddr>>,
+    /// Tells the operator what is wrong with the config, at a limited rate.
+    pub told: Refusals,
+}
+
+impl Dialer {
+    pub fn new(resolver: Box<dyn Resolve>) -> Self {
+        Self { resolver, look_ups: Semaphore::new(LOOK_UPS), own: RwLock::default(), told: Refusals::default() }
+    }
+
+    /// The addresses of a host, all of them judged.
+    async fn addresses(&self, target: &Target, allowed: Allowed) -> Result<Vec<SocketAddr>, Unconnected> {
+        let addresses = match &target.host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => {
+                let looked_up = async {
+                    // The semaphore is never closed.
+                    let _turn = self.look_ups.acquire().await;
+                    self.resolver.resolve(name).await
+                };
+                let found = timeout(LOOK_UP, looked_up).await.map_err(|_| Unconnected::LookUpTimeout)?;
+                found.map_err(|error| Unconnected::LookUp(error.to_string()))?
+            }
+        };
+        if addresses.is_empty() {
+            return Err(Unconnected::LookUp("it has no address".into()));
+        }
+        // One address that is not allowed is enough: the next look-up could give only that one.
+        if let Some(refused) = addresses.iter().find(|address| !allowed.allows(**address)) {
+            return Err(Unconnected::Refused(HttpRefusal::Address(refused.to_string())));
+        }
+        let addresses: Vec<SocketAddr> =
+            addresses.into_iter().map(|address| SocketAddr::new(address, target.port)).collect();
+        if addresses.iter().any(|address| self.is_own(address)) {
+            return Err(Unconnected::Refused(HttpRefusal::Address("wharf itself".into())));
+        }
+        Ok(addresses)
+    }
+
+    fn is_own(&self, address: &SocketAddr) -> bool {
+        self.own.read().iter().any(|own| {
+            let same = own.ip() == address.ip().to_canonical() || own.ip().is_unspecified();
+            own.port() == address.port()
+                && (same || (own.ip().is_loopback() && address.ip().to_canonical().is_loopback()))
+        })
+    }
+
+    async fn dial(&self, target: &Target, allowed: Allowed) -> Result<TcpStream, Unconnected> {
+        let mut last = Unconnected::Timeout;
+        for address in self.addresses(target, allowed).await?.into_iter().take(MAX_TRIED) {
+            match timeout(CONNECT, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    stream.set_nodelay(true).map_err(Unconnected::Connect)?;
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => last = Unconnected::Connect(error),
+                Err(_) => last = Unconnected::Timeout,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub enum Unconnected {
+    Refused(HttpRefusal),
+    LookUp(String),
+    LookUpTimeout,
+    Connect(io::Error),
+    Timeout,
+    Tls(io::Error),
+    Config(String),
+}
+
+impl fmt::Display for Unconnected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(_) => f.write_str("the address is not allowed"),
+            Self::LookUp(error) => write!(f, "the name cannot be looked up: {error}"),
+            Self::LookUpTimeout => f.write_str("looking the name up took too long"),
+            Self::Connect(error) => write!(f, "no connection: {error}"),
+            Self::Timeout => f.write_str("connecting took too long"),
+            Self::Tls(error) => write!(f, "no TLS: {error}"),
+            Self::Config(error) => f.write_str(error),
+        }
+    }
+}
+
+impl StdError for Unconnected {}
+
+/// Connects for one plugin.
+#[derive(Clone)]
+pub struct Connector {
+    pub dialer: Arc<Dialer>,
+    pub allowed: Allowed,
+    pub tls: Arc<Tls>,
+    /// The proxy, if all connections go through one. It looks names up itself, so no address is judged here.
+    pub proxy: Option<Arc<Proxy>>,
+    /// Connections belong to the threads that do I/O, wherever the request comes from.
+    pub io: Handle,
+}
+
+/// A proxy that the operator names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proxy {
+    pub uri: Uri,
+    pub authorization: Option<http::HeaderValue>,
+}
+
+impl Connector {
+    async fn connect(self, uri: Uri) -> Result<Io, Unconnected> {
+        let target = Target::of(&uri).map_err(|problem| Unconnected::Config(problem.to_owned()))?;
+        let Some(proxy) = &self.proxy else {
+            let stream = self.dialer.dial(&target, self.allowed).await?;
+            return match target.scheme {
+                Scheme::Http => Ok(Io { stream: Stream::Plain(TokioIo::new(stream)), proxied: false }),
+                Scheme::Https => self.greet(TokioIo::new(stream), &target).await,
+            };
+        };
+        match target.scheme {
+            Scheme::Http => {
+                let stream = ToProxy { uri: proxy.uri.clone() }.dial().await?;
+                Ok(Io { stream: Stream::Plain(stream), proxied: true })
+            }
+            Scheme::Https => {
+                let tunnel = Tunnel::new(proxy.uri.clone(), ToProxy { uri: proxy.uri.clone() });
+                let mut tunnel = match &proxy.authorization {
+                    Some(value) => tunnel.with_auth(value.clone()),
+                    None => tunnel,
+                };
+                let failed = |error: String| Unconnected::Connect(io::Error::other(format!("the proxy: {error}")));
+                let through = tower_service::Service::call(&mut tunnel, uri);
+                let stream = timeout(GREET, through).await.map_err(|_| Unconnected::Timeout)?;
+                self.greet(stream.map_err(|error| failed(error.to_string()))?, &target).await
+            }
+        }
+    }
+
+    /// Greets the server by TLS, which has to show a certificate for the host.
+    async fn greet(&self, stream: TokioIo<TcpStream>, target: &Target) -> Result<Io, Unconnected> {
+        let config: Arc<ClientConfig> =
+            self.tls.config().await.map_err(|error| Unconnected::Config(format!("{error:#}")))?;
+        let name = match &target.host {
+            Host::Name(name) => {
+                ServerName::try_from(name.clone()).map_err(|error| Unconnected::Config(error.to_string()))?
+            }
+            Host::Address(address) => ServerName::from(*address),
+        };
+        let greeted = TlsConnector::from(config).connect(name, stream.into_inner());
+        let stream = timeout(GREET, greeted).await.map_err(|_| Unconnected::Timeout)?.map_err(Unconnected::Tls)?;
+        Ok(Io { stream: Stream::Tls(Box::new(TokioIo::new(stream))), proxied: false })
+    }
+}
+
+impl tower_service::Service<Uri> for Connector {
+    type Response = Io;
+    type Error = Unconnected;
+    type Future = Pin<Box<dyn Future<Output = Result<Io, Unconnected>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unconnected>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let io = self.io.clone();
+        let connecting = AbortOnDropHandle::new(io.spawn(self.clone().connect(uri)));
+        Box::pin(async move { connecting.await.unwrap_or_else(|error| Err(Unconnected::Config(error.to_string()))) })
+    }
+}
+
+/// Connects to the proxy. Where it is was decided by the operator.
+#[derive(Clone)]
+struct ToProxy {
+    uri: Uri,
+}
+
+impl ToProxy {
+    async fn dial(self) -> Result<TokioIo<TcpStream>, Unconnected> {
+        let authority = self.uri.authority().map_or("", http::uri::Authority::as_str).to_owned();
+        let address = if self.uri.port().is_some() { authority } else { format!("{authority}:80") };
+        let stream = timeout(CONNECT, TcpStream::connect(address)).await.map_err(|_| Unconnected::Timeout)?;
+        let stream = stream.map_err(|error| Unconnected::Connect(io::Error::other(format!("the proxy: {error}"))))?;
+        stream.set_nodelay(true).map_err(Unconnected::Connect)?;
+        Ok(TokioIo::new(stream))
+    }
+}
+
+impl tower_service::Service<Uri> for ToProxy {
+    type Response = TokioIo<TcpStream>;
+    type Error = Unconnected;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Unconnected>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unconnected>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        Box::pin(self.clone().dial())
+    }
+}
+
+/// A connection.
+pub struct Io {
+    stream: Stream,
+    /// A proxy is at the other end, and wants whole URLs.
+    proxied: bool,
+}
+
+enum Stream {
+    Plain(TokioIo<TcpStream>),
+    Tls(Box<TokioIo<TlsStream<TcpStream>>>),
+}
+
+impl Connection for Io {
+    fn connected(&self) -> Connected {
+        Connected::new().proxy(self.proxied)
+    }
+}
+
+/// Passes a call on to the stream.
+macro_rules! pass {
+    ($self:ident, $method:ident $(, $argument:ident)*) => {
+        match &mut $self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).$method($($argument),*),
+            Stream::Tls(stream) => Pin::new(&mut **stream).$method($($argument),*),
+        }
+    };
+}
+
+impl Read for Io {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        pass!(self, poll_read, cx, buffer)
+    }
+}
+
+impl Write for Io {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        pass!(self, poll_write, cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        pass!(self, poll_flush, cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        pass!(self, poll_shutdown, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.stream {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        pass!(self, poll_write_vectored, cx, slices)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// Gives one answer after the other.
+    struct Scripted(Mutex<Vec<Vec<&'static str>>>);
+
+    impl Resolve for Scripted {
+        fn resolve(&self, _: &str) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+            let next = self.0.lock().remove(0);
+            Box::pin(async move { Ok(next.iter().map(|text| text.parse().unwrap()).collect()) })
+        }
+    }
+
+    fn dialer(answers: Vec<Vec<&'static str>>) -> Dialer {
+        Dialer::new(Box::new(Scripted(Mutex::new(answers))))
+    }
+
+    fn target(url: &str) -> Target {
+        Target::of(&url.parse().unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn every_answer_of_every_look_up_is_judged() {
+        let public = vec!["93.184.216.34"];
+        let rebound = vec![
+            public.clone(),
+            vec!["127.0.0.1"],
+            vec!["93.184.216.34", "10.0.0.1"],
+            vec!["::ffff:10.0.0.1"],
+            public,
+            vec![],
+        ];
+        let dialer = dialer(rebound);
+        let target = target("https://api.example.com/");
+        for expected in [None, Some("127.0.0.1"), Some("10.0.0.1"), Some("::ffff:10.0.0.1"), None, Some("no address")] {
+            match (dialer.addresses(&target, Allowed::Public).await, expected) {
+                (Ok(addresses), None) => assert_eq!(addresses, ["93.184.216.34:443".parse().unwrap()]),
+                (Err(Unconnected::Refused(HttpRefusal::Address(address))), Some(expected)) => {
+                    assert_eq!(address, expected);
+                }
+                (Err(Unconnected::LookUp(error)), Some(expected)) => assert!(error.contains(expected)),
+                (got, expected) => panic!("{got:?} {expected:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_private_opens_and_what_only_an_address_does() {
+        for (url, answer, allowed, expected) in [
+            ("http://10.0.0.1/", vec![], Allowed::Public, false),
+            ("http://10.0.0.1/", vec![], Allowed::Private, true),
+            ("http://name.example/", vec!["10.0.0.1"], Allowed::Private, true),
+            ("http://name.example/", vec!["169.254.169.254"], Allowed::Private, false),
+            ("http://169.254.169.254/", vec![], Allowed::Private, false),
+            ("http://169.254.169.254/", vec![], Allowed::Spelled, true),
+        ] {
+            let judged = dialer(vec![answer]).addresses(&target(url), allowed).await;
+            assert_eq!(judged.is_ok(), expected, "{url} {allowed:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn wharf_does_not_call_itself() {
+        let dialer = dialer(vec![vec!["127.0.0.1"]; 2]);
+        dialer.own.write().push("127.0.0.1:7300".parse().unwrap());
+        for (url, expected) in [
+            ("http://localhost:7300/mcp", false),
+            ("http://[::1]:7300/mcp", false),
+            ("http://127.0.0.2:7300/mcp", false),
+            ("http://[::ffff:127.0.0.1]:7300/mcp", false),
+            ("http://localhost:7301/", true),
+        ] {
+            assert_eq!(dialer.addresses(&target(url), Allowed::Private).await.is_ok(), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The way out: what plugins send over HTTP, by the rules of the operator.
+//!
+//! `rule` says which requests a plugin may make, `target` what a URL means, `address` which addresses may be reached; these are
+//! pure. `connect` and `tls` make connections, `secrets` fetches what is added to requests, `mask` keeps it out of what comes back,
+//! and `network` puts them together for one plugin.
+//!
+//! Nothing is looked up, and no connection made, for a request that no rule allows. Plugins share neither connections nor what
+//! TLS remembers.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use serde::Deserialize;
+use tokio::runtime::Handle;
+
+use self::{
+    connect::{Dialer, Proxy, Resolve, System},
+    network::PluginNetwork,
+    rule::Rule,
+    secrets::{Source, Sources, Vault},
+    tls::{Roots, Trust},
+};
+
+pub mod address;
+pub mod connect;
+pub mod mask;
+pub mod network;
+pub mod rule;
+pub mod secrets;
+pub mod target;
+pub mod tls;
+
+/// What a plugin may send.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Allowance {
+    pub rules: Vec<Rule>,
+    pub placeholders: Vec<Placeholder>,
+}
+
+/// A variable that stands for a secret. The plugin sees a placeholder as its value.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Placeholder {
+    pub name: String,
+    pub secret: String,
+}
+
+impl Allowance {
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The names of all secrets that it can add to requests.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().flat_map(Rule::all_secrets)
+    }
+}
+
+/// `[egress]` and `[secrets]`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    pub trust: Trust,
+    pub proxy: Option<Proxy>,
+    pub secrets: Sources,
+}
+
+impl Settings {
+    /// The files that it names, whose contents wharf trusts.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.trust.files.iter().chain(self.secrets.values().filter_map(Source::file)).cloned()
+    }
+}
+
+/// What all plugins share of the way out.
+pub struct Egress {
+    dialer: Arc<Dialer>,
+    state: Mutex<State>,
+}
+
+struct State {
+    settings: Settings,
+    vault: Arc<Vault>,
+    roots: Arc<Roots>,
+    /// The networks of plugins, by their ids.
+    networks: HashMap<String, Arc<PluginNetwork>>,
+}
+
+impl Default for Egress {
+    fn default() -> Self {
+        Self::new(Settings::default())
+    }
+}
+
+impl Egress {
+    pub fn new(settings: Settings) -> Self {
+        Self::with_resolver(settings, Box::new(System))
+    }
+
+    fn with_resolver(settings: Settings, resolver: Box<dyn Resolve>) -> Self {
+        let (vault, roots) = (Arc::new(Vault::new(&settings.secrets)), Arc::new(Roots::new(settings.trust.clone())));
+        let state = Mutex::new(State { settings, vault, roots, networks: HashMap::new() });
+        Self { dialer: Arc::new(Dialer::new(resolver)), state }
+    }
+
+    /// Uses other settings. Secrets and certificates are fetched anew when they are next needed, and connections that were kept
+    /// are closed. Requests that are under way end as they began.
+    pub fn renew(&self, settings: Settings) {
+        let mut state = self.state.lock();
+        state.vault = Arc::new(Vault::new(&settings.secrets));
+        state.roots = Arc::new(Roots::new(settings.trust.clone()));
+        state.settings = settings;
+        state.networks.clear();
+    }
+
+    /// Notes an address at which wharf itself listens, which no plugin may reach.
+    pub fn is_own(&self, address: SocketAddr) {
+        self.dialer.own.write().push(address);
+    }
+
+    /// The network of a plugin that may send this. `None` if it may send nothing.
+    pub fn network(&self, plugin: &str, allowance: &Allowance) -> Option<Arc<PluginNetwork>> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        if allowance.is_empty() {
+            return None;
+        }
+        let mut state = self.state.lock();
+        if let Some(network) = state.networks.get(plugin).filter(|network| network.allowance() == allowance) {
+            return Some(Arc::clone(network));
+        }
+        // Only a call needs a network, and calls run where there is a runtime.
+        let io = Handle::try_current().ok()?;
+        let network = Arc::new(PluginNetwork::new(
+            NUMBERS.fetch_add(1, Ordering::Relaxed),
+            allowance.clone(),
+            (Arc::clone(&state.vault), Arc::clone(&self.dialer)),
+            (&state.roots, state.settings.proxy.clone().map(Arc::new)),
+            io,
+        ));
+        state.networks.insert(plugin.to_owned(), Arc::clone(&network));
+        Some(network)
+    }
+
+    /// What the operator should know about what a plugin may send.
+    pub fn note(&self, allowance: &Allowance) -> Option<&'static str> {
+        let proxied = !allowance.is_empty() && self.state.lock().settings.proxy.is_some();
+        proxied
+            .then_some("its HTTP requests go through a proxy, and the proxy looks names up: no address is judged here")
+    }
+
+    /// Secrets of these rules that cannot be fetched, each with the reason. For `wharf check`.
+    pub async fn problems(&self, allowance: &Allowance) -> Vec<String> {
+        let vault = Arc::clone(&self.state.lock().vault);
+        let mut problems = Vec::new();
+        for name in allowance.secrets() {
+            if let Err(error) = vault.get(name).await {
+                problems.push(format!("{error:#}"));
+            }
+        }
+        problems.dedup();
+        problems
+    }
+}

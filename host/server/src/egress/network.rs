@@ -1,0 +1,429 @@
+//! The network of one plugin: judges each request, adds what its rule adds, sends it over connections of the plugin's own, and
+//! masks what comes back.
+
+use std::{
+    error::Error as StdError,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Request, Response, Uri,
+    header::{ACCEPT_ENCODING, CONTENT_ENCODING, HOST, RANGE, USER_AGENT},
+    request, response,
+};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::rt::Executor;
+use hyper_util::{
+    client::legacy::{Client, Error as ClientError},
+    rt::TokioTimer,
+};
+use memchr::memmem::Finder;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use wharf_sandbox::network::{Body, Error, HttpRefusal, Network, Sending, Unsent};
+
+use super::{
+    Allowance, Placeholder,
+    connect::{Allowed, Connector, Dialer, Proxy, Unconnected},
+    mask::{Masker, Masks},
+    rule::{self, HostPattern, Part, Rule, Template},
+    secrets::{Secret, Vault},
+    target::{Host, Scheme, Target},
+    tls::{Roots, Tls},
+};
+
+/// How long a connection is kept that no request uses.
+const IDLE: Duration = Duration::from_secs(30);
+/// How many connections to one server are kept.
+const MAX_IDLE: usize = 64;
+/// How much is read from a connection before the guest takes it.
+const BUFFER_BYTES: usize = 64 << 10;
+
+type Sender = Client<Connector, Body>;
+
+/// The network of one plugin.
+pub struct PluginNetwork(Arc<Inner>);
+
+struct Inner {
+    number: u64,
+    allowance: Allowance,
+    placeholders: Arc<[Stand]>,
+    vault: Arc<Vault>,
+    /// What is masked in responses and in what the plugin says, with the number of secrets that it was made of. Secrets that have
+    /// not been fetched cannot have come out.
+    masks: Mutex<(usize, Option<Arc<Masks>>)>,
+    /// For each kind of address that may be reached, the connections. They are kept apart, so that a connection that one rule
+    /// allows is never used for another.
+    senders: [OnceLock<Sender>; 3],
+    connector: Connector,
+}
+
+/// A placeholder, and what it stands for.
+struct Stand {
+    variable: String,
+    secret: String,
+    value: String,
+    finder: Finder<'static>,
+}
+
+#[derive(Clone)]
+struct OnIo(Handle);
+
+impl<F> Executor<F> for OnIo
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    // Connections end when the network they belong to is dropped.
+    fn execute(&self, connection: F) {
+        self.0.spawn(connection);
+    }
+}
+
+impl PluginNetwork {
+    pub fn new(
+        number: u64,
+        allowance: Allowance,
+        (vault, dialer): (Arc<Vault>, Arc<Dialer>),
+        (roots, proxy): (&Arc<Roots>, Option<Arc<Proxy>>),
+        io: Handle,
+    ) -> Self {
+        let placeholder = |Placeholder { name, secret }: &Placeholder| {
+            let mut random = [0; 20];
+            // Without randomness the plugin gets no placeholder, and so no access.
+            getrandom::fill(&mut random).ok()?;
+            let value: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+            let value = format!("wharf_{value}");
+            let finder = Finder::new(value.as_bytes()).into_owned();
+            Some(Stand { variable: name.clone(), secret: secret.clone(), value, finder })
+        };
+        let placeholders = allowance.placeholders.iter().filter_map(placeholder).collect();
+        let connector = Connector { dialer, allowed: Allowed::Public, tls: Arc::new(Tls::new(roots)), proxy, io };
+        let (masks, senders) = (Mutex::default(), Default::default());
+        Self(Arc::new(Inner { number, allowance, placeholders, vault, masks, senders, connector }))
+    }
+
+    /// The variables that stand for secrets, with their placeholders.
+    pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
+        self.0.placeholders.iter().map(|one| (one.variable.clone(), one.value.clone()))
+    }
+
+    /// What it may send.
+    pub fn allowance(&self) -> &Allowance {
+        &self.0.allowance
+    }
+}
+
+impl Inner {
+    /// What is masked, by the secrets that have been fetched so far.
+    fn masks(&self) -> Option<Arc<Masks>> {
+        let known = || self.vault.known(self.allowance.secrets());
+        let count = known().count();
+        let mut masks = self.masks.lock();
+        if masks.0 != count {
+            *masks = (count, Masks::new(known().map(Secret::expose)).map(Arc::new));
+        }
+        masks.1.clone()
+    }
+
+    fn sender(&self, allowed: Allowed) -> Option<Sender> {
+        let make = || {
+            Client::builder(OnIo(self.connector.io.clone()))
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(IDLE)
+                .pool_max_idle_per_host(MAX_IDLE)
+                .http1_max_buf_size(BUFFER_BYTES)
+                .build(Connector { allowed, ..self.connector.clone() })
+        };
+        self.senders.get(allowed as usize).map(|sender| sender.get_or_init(make).clone())
+    }
+
+    /// Everything that is decided about a request before anything leaves.
+    fn judge(&self, parts: &request::Parts) -> Result<(&Rule, Target), HttpRefusal> {
+        let target = Target::of(&parts.uri).map_err(HttpRefusal::Malformed)?;
+        let rule = rule::find(&self.allowance.rules, &parts.method, &target)?;
+        for placeholder in &*self.placeholders {
+            let belongs = rule.secrets.contains(&placeholder.secret);
+            let in_url = placeholder.finder.find(parts.uri.to_string().as_bytes()).is_some();
+            let in_headers = parts.headers.values().any(|value| placeholder.finder.find(value.as_bytes()).is_some());
+            if in_url || (in_headers && !belongs) {
+                return Err(HttpRefusal::Placeholder(placeholder.secret.clone()));
+            }
+        }
+        Ok((rule, target))
+    }
+
+    /// Adds to the request what its rule adds. True if there are secrets in it now.
+    async fn prepare(&self, rule: &Rule, headers: &mut HeaderMap) -> anyhow::Result<bool> {
+        let mut secrets = Vec::new();
+        for name in rule.all_secrets() {
+            secrets.push((name.to_owned(), self.vault.get(name).await?));
+        }
+        let value_of =
+            |name: &str| secrets.iter().find(|(own, _)| own == name).map_or("", |(_, secret)| secret.expose());
+        for placeholder in self.placeholders.iter().filter(|one| rule.secrets.contains(&one.secret)) {
+            for value in headers.values_mut().filter(|value| placeholder.finder.find(value.as_bytes()).is_some()) {
+                let text =
+                    value.to_str().unwrap_or_default().replace(&placeholder.value, value_of(&placeholder.secret));
+                *value = sensitive(&text)?;
+            }
+        }
+        for (name, Template(parts)) in &rule.headers {
+            let text: String = parts
+                .iter()
+                .map(|part| match part {
+                    Part::Text(text) => text.as_str(),
+                    Part::Secret(name) => value_of(name),
+                })
+                .collect();
+            headers.insert(name, sensitive(&text)?);
+        }
+        if secrets.is_empty() {
+            return Ok(false);
+        }
+        // What cannot be read cannot be masked: a part of a secret, or compressed text.
+        headers.remove(RANGE);
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        Ok(true)
+    }
+}
+
+fn sensitive(text: &str) -> anyhow::Result<HeaderValue> {
+    let mut value = HeaderValue::from_str(text)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+impl Network for PluginNetwork {
+    fn send(&self, request: Request<Body>) -> Sending {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { inner.send(request).await })
+    }
+
+    fn hide(&self, bytes: &mut [u8]) {
+        if let Some(masks) = self.0.masks() {
+            masks.mask_in_place(bytes);
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.0.number
+    }
+}
+
+impl Inner {
+    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Unsent> {
+        let (mut parts, body) = request.into_parts();
+        let (rule, target) = self.judge(&parts).map_err(Unsent::Denied)?;
+        let sender = self.sender(allowed(rule)).ok_or(Unsent::Failed(Error::ConfigurationError))?;
+        parts.uri = uri(&target, &parts.uri).map_err(|_| Unsent::Failed(Error::HttpRequestUriInvalid))?;
+        parts.headers.remove(HOST);
+        let agent = HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION")));
+        parts.headers.entry(USER_AGENT).or_insert(agent);
+        let injected = self.prepare(rule, &mut parts.headers).await.map_err(|error| {
+            self.connector
+                .dialer
+                .told
+                .say_of("a request of a plugin, whose secret is missing", || format!("{error:#}"));
+            Unsent::Failed(Error::ConfigurationError)
+        })?;
+        let proxy = self.connector.proxy.as_ref().filter(|_| target.scheme == Scheme::Http);
+        if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.clone()) {
+            parts.headers.insert(http::header::PROXY_AUTHORIZATION, authorization);
+        }
+        let given_away: Arc<OnceLock<String>> = Arc::default();
+        let body = match self.placeholders.is_empty() {
+            true => body,
+            false => {
+                let (placeholders, given_away) = (Arc::clone(&self.placeholders), Arc::clone(&given_away));
+                Watched { inner: body, end: Vec::new(), placeholders, given_away }.boxed_unsync()
+            }
+        };
+        let sent = sender.request(Request::from_parts(parts, body)).await;
+        if let Some(secret) = given_away.get() {
+            return Err(Unsent::Denied(HttpRefusal::Placeholder(secret.clone())));
+        }
+        let (mut parts, body) = sent.map_err(|error| self.unsent(&error))?.into_parts();
+        let body = body.map_err(|error| broken(Some(&error))).boxed_unsync();
+        let Some(masks) = self.masks().filter(|_| injected) else { return Ok(Response::from_parts(parts, body)) };
+        if is_encoded(&parts) {
+            let problem =
+                "the response is compressed although it was asked for plain, so secrets in it could not be masked";
+            return Err(Unsent::Denied(HttpRefusal::Unreadable(problem)));
+        }
+        mask_headers(&masks, &mut parts.headers);
+        let masked = Masking { inner: body, masker: Masker::new(masks), last: None, ended: false };
+        Ok(Response::from_parts(parts, masked.boxed_unsync()))
+    }
+
+    /// Why a request was not answered.
+    fn unsent(&self, error: &ClientError) -> Unsent {
+        if let Some(unconnected) = causes(error).find_map(<dyn StdError>::downcast_ref::<Unconnected>) {
+            return match unconnected {
+                Unconnected::Refused(refused) => Unsent::Denied(refused.clone()),
+                other => {
+                    tracing::debug!("a request of a plugin failed: {other}");
+                    if let Unconnected::Config(problem) = other {
+                        self.connector.dialer.told.say_of("a request of a plugin, for the config", || problem.clone());
+                    }
+                    Unsent::Failed(match other {
+                        Unconnected::LookUp(problem) => {
+                            Error::DnsError { rcode: Some(problem.clone()), info_code: None }
+                        }
+                        Unconnected::LookUpTimeout => Error::DnsTimeout,
+                        Unconnected::Timeout => Error::ConnectionTimeout,
+                        Unconnected::Tls(error) if is_certificate(error) => Error::TlsCertificateError,
+                        Unconnected::Tls(_) => Error::TlsProtocolError,
+                        Unconnected::Config(_) | Unconnected::Refused(_) => Error::ConfigurationError,
+                        Unconnected::Connect(_) => Error::ConnectionRefused,
+                    })
+                }
+            };
+        }
+        match causes(error).find_map(<dyn StdError>::downcast_ref::<Error>) {
+            // The request's own body failed.
+            Some(Error::HttpRequestBodySize(size)) => Unsent::Failed(Error::HttpRequestBodySize(*size)),
+            Some(_) => Unsent::Failed(Error::ConnectionTerminated),
+            None => Unsent::Failed(broken(causes(error).find_map(<dyn StdError>::downcast_ref))),
+        }
+    }
+}
+
+fn is_encoded(parts: &response::Parts) -> bool {
+    parts.headers.get_all(CONTENT_ENCODING).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+fn mask_headers(masks: &Masks, headers: &mut HeaderMap) {
+    for value in headers.values_mut() {
+        if let Ok(masked) = HeaderValue::from_bytes(&masks.mask(value.as_bytes())) {
+            *value = masked;
+        }
+    }
+}
+
+/// Which addresses a rule opens.
+fn allowed(rule: &Rule) -> Allowed {
+    match (&rule.host, rule.private) {
+        (_, false) => Allowed::Public,
+        (HostPattern::Is(Host::Address(_)), true) => Allowed::Spelled,
+        (_, true) => Allowed::Private,
+    }
+}
+
+/// The URL in the form in which it was judged, with its path and query as the guest wrote them.
+fn uri(target: &Target, written: &Uri) -> Result<Uri, http::Error> {
+    let path = written.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    Uri::builder().scheme(target.scheme.as_str()).authority(target.authority()).path_and_query(path).build()
+}
+
+/// The errors that caused an error, itself first.
+fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+fn is_certificate(error: &std::io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(inner, Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented))
+}
+
+/// What went wrong with a connection.
+fn broken(error: Option<&hyper::Error>) -> Error {
+    match error {
+        Some(error) if error.is_parse_too_large() => Error::HttpResponseHeaderSectionSize(None),
+        Some(error) if error.is_parse() => Error::HttpProtocolError,
+        Some(error) if error.is_incomplete_message() => Error::HttpResponseIncomplete,
+        _ => Error::ConnectionTerminated,
+    }
+}
+
+/// The body of a request of a plugin with placeholders. It breaks off before a placeholder is complete.
+struct Watched {
+    inner: Body,
+    /// The end of what was sent, which may be the beginning of a placeholder.
+    end: Vec<u8>,
+    placeholders: Arc<[Stand]>,
+    /// The secret whose placeholder was found.
+    given_away: Arc<OnceLock<String>>,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(Frame::data_ref)) else {
+            return Poll::Ready(frame);
+        };
+        let Some(data) = data else { return Poll::Ready(frame) };
+        let this = &mut *self;
+        this.end.extend_from_slice(data);
+        if let Some(found) = this.placeholders.iter().find(|one| one.finder.find(&this.end).is_some()) {
+            this.given_away.get_or_init(|| found.secret.clone());
+            return Poll::Ready(Some(Err(Error::HttpRequestDenied)));
+        }
+        let longest = this.placeholders.iter().map(|one| one.value.len()).max().unwrap_or(1);
+        let keep = this.end.len().min(longest - 1);
+        this.end.drain(..this.end.len() - keep);
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// The body of a response, with secrets masked.
+struct Masking {
+    inner: Body,
+    masker: Masker,
+    /// What comes after the last data: trailers, or an error.
+    last: Option<Result<Frame<Bytes>, Error>>,
+    ended: bool,
+}
+
+impl HttpBody for Masking {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        loop {
+            if self.ended {
+                return Poll::Ready(self.last.take());
+            }
+            let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+            let this = &mut *self;
+            let passed = match frame {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => this.masker.push(&data),
+                    Err(frame) => {
+                        this.ended = true;
+                        this.last = frame.into_trailers().ok().map(|mut trailers| {
+                            mask_headers(this.masker.masks(), &mut trailers);
+                            Ok(Frame::trailers(trailers))
+                        });
+                        this.masker.finish()
+                    }
+                },
+                other => {
+                    this.ended = true;
+                    this.last = other.and_then(Result::err).map(Err);
+                    this.masker.finish()
+                }
+            };
+            if !passed.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(passed))));
+            }
+        }
+    }
+}

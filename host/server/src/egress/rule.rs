@@ -1,0 +1,436 @@
+//! `http = […]` in a plugin's grants: which requests it may make. A request is judged before any name is looked up.
+
+use std::fmt;
+
+use anyhow::{Context, Result, bail, ensure};
+use http::{HeaderName, Method};
+use serde::{Deserialize, Deserializer, de};
+use wharf_sandbox::network::{HttpDenial, HttpRefusal};
+
+use super::target::{self, Host, Scheme, Target};
+
+/// A rule as the file has it: a URL by itself, or a table.
+#[derive(Debug, Clone)]
+pub struct Written(Table);
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    url: String,
+    #[serde(default)]
+    methods: Option<WrittenMethods>,
+    #[serde(default)]
+    headers: toml::Table,
+    #[serde(default)]
+    private: bool,
+    #[serde(default)]
+    secrets: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, expecting = "\"any\", or a list such as [\"GET\", \"POST\"]")]
+enum WrittenMethods {
+    Word(String),
+    List(Vec<String>),
+}
+
+impl Written {
+    /// The rule that allows `GET` and `HEAD` of a URL and what lies below.
+    pub fn url(url: impl Into<String>) -> Self {
+        Self(Table { url: url.into(), methods: None, headers: toml::Table::new(), private: false, secrets: Vec::new() })
+    }
+}
+
+impl<'de> Deserialize<'de> for Written {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> de::Visitor<'de> for Either {
+            type Value = Written;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a URL, or a table such as { url = \"https://…\", methods = [\"GET\"] }")
+            }
+            fn visit_str<E: de::Error>(self, url: &str) -> Result<Written, E> {
+                Ok(Written::url(url))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Written, A::Error> {
+                Table::deserialize(de::value::MapAccessDeserializer::new(map)).map(Written)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// One rule: which requests it allows, and what is added to them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    pub scheme: Scheme,
+    pub host: HostPattern,
+    pub port: u16,
+    /// The segments that a path has to begin with; none: any path.
+    segments: Vec<String>,
+    methods: Methods,
+    /// Whether the host may lead to an address that is not public.
+    pub private: bool,
+    /// Headers that replace those of the guest.
+    pub headers: Vec<(HeaderName, Template)>,
+    /// The secrets whose placeholders are replaced in headers.
+    pub secrets: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostPattern {
+    Is(Host),
+    /// Any name below this one.
+    Below(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Methods {
+    Any,
+    Only(Vec<Method>),
+}
+
+impl Methods {
+    fn read(written: Option<WrittenMethods>) -> Result<Self> {
+        let list = match written {
+            None => return Ok(Self::Only(vec![Method::GET, Method::HEAD])),
+            Some(WrittenMethods::Word(word)) if word == "any" => return Ok(Self::Any),
+            Some(WrittenMethods::Word(word)) => bail!("`methods` is \"any\" or a list such as [{word:?}]"),
+            Some(WrittenMethods::List(list)) => list,
+        };
+        ensure!(!list.is_empty(), "`methods` is empty, so the rule would allow nothing");
+        let method = |name: &String| {
+            let known = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+            let method = Method::from_bytes(name.as_bytes()).ok().filter(|_| known);
+            let method =
+                method.with_context(|| format!("`methods`: `{name}` is no method; methods are in upper case"))?;
+            ensure!(!is_never(&method), "`methods`: {name} is never allowed");
+            Ok(method)
+        };
+        list.iter().map(method).collect::<Result<_>>().map(Self::Only)
+    }
+
+    fn allow(&self, method: &Method) -> bool {
+        match self {
+            Self::Any => !is_never(method),
+            Self::Only(methods) => methods.contains(method),
+        }
+    }
+}
+
+/// `CONNECT` asks a server for a tunnel, and `TRACE` for the headers that were added.
+fn is_never(method: &Method) -> bool {
+    matches!(*method, Method::CONNECT | Method::TRACE)
+}
+
+/// The value of a header, with secrets in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(pub Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Text(String),
+    /// The secret with this name.
+    Secret(String),
+}
+
+impl Template {
+    /// Reads `Bearer {name}`. Braces stand only around names of secrets.
+    fn parse(text: &str) -> Result<Self> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, after) = after.split_once('}').with_context(|| format!("`{text}`: a brace is not closed"))?;
+            ensure!(!name.is_empty() && !name.contains('{'), "`{text}`: between braces stands the name of a secret");
+            parts.extend([Part::Text(before.to_owned()), Part::Secret(name.to_owned())]);
+            rest = after;
+        }
+        ensure!(!rest.contains('}'), "`{text}`: a brace is closed that was not opened");
+        parts.push(Part::Text(rest.to_owned()));
+        parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+        let visible = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+        ensure!(text.bytes().all(visible), "a header's value has only visible ASCII characters");
+        Ok(Self(parts))
+    }
+
+    /// The names of the secrets in it.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Secret(name) => Some(name.as_str()),
+            Part::Text(_) => None,
+        })
+    }
+}
+
+impl Rule {
+    pub fn parse(written: Written) -> Result<Self> {
+        let Table { url, methods, headers, private, secrets } = written.0;
+        let within = |error: &str| format!("`http`: `{url}`: {error}");
+        let (scheme, rest) = url.split_once("://").with_context(|| within("it begins with https:// or http://"))?;
+        let scheme = Scheme::parse(scheme).with_context(|| within("it begins with https:// or http://"))?;
+        let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+        ensure!(!authority.contains('@'), within("a user name or a password does not belong in it; see `headers`"));
+        ensure!(!url.contains(['?', '#']), within("a rule ends with the path; queries are always allowed"));
+        let (host, port) = target::split_port(authority).map_err(|error| anyhow::anyhow!(within(error)))?;
+        let host = match host.strip_prefix("*.") {
+            Some(domain) => match target::host(domain) {
+                Ok(Host::Name(domain)) if domain.contains('.') => HostPattern::Below(domain),
+                _ => bail!(within("after `*.` comes a domain of at least two labels, such as *.example.com")),
+            },
+            None => HostPattern::Is(target::host(host).map_err(|error| anyhow::anyhow!(within(error)))?),
+        };
+        ensure!(!target::is_ambiguous(path), within("its path has dots or encoded slashes, which never match"));
+        let segments: Vec<String> = path.split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect();
+        let headers: Vec<(HeaderName, Template)> = headers
+            .into_iter()
+            .map(|(name, value)| header(&name, &value).with_context(|| within("headers")))
+            .collect::<Result<_>>()?;
+        let rule = Self {
+            scheme,
+            host,
+            port: port.unwrap_or(scheme.port()),
+            segments,
+            methods: Methods::read(methods).with_context(|| within("methods"))?,
+            private,
+            headers,
+            secrets,
+        };
+        ensure!(
+            scheme == Scheme::Https || private || rule.all_secrets().next().is_none(),
+            within("secrets are sent over https only, unless the rule is `private`")
+        );
+        Ok(rule)
+    }
+
+    /// The names of all secrets that it can add to a request.
+    pub fn all_secrets(&self) -> impl Iterator<Item = &str> {
+        self.headers.iter().flat_map(|(_, value)| value.secrets()).chain(self.secrets.iter().map(String::as_str))
+    }
+
+    /// Whether it allows requests to this place, whatever their method.
+    fn covers(&self, target: &Target) -> bool {
+        let host = match (&self.host, &target.host) {
+            (HostPattern::Is(host), other) => host == other,
+            (HostPattern::Below(domain), Host::Name(name)) => {
+                name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+            (HostPattern::Below(_), Host::Address(_)) => false,
+        };
+        let path = || {
+            let mut segments = target.path.split('/').skip(1);
+            self.segments.is_empty()
+                || (!target::is_ambiguous(&target.path)
+                    && self.segments.iter().all(|wanted| segments.next() == Some(wanted.as_str())))
+        };
+        host && self.scheme == target.scheme && self.port == target.port && path()
+    }
+
+    /// How exactly it says what it allows.
+    fn exactness(&self) -> (usize, bool) {
+        (self.segments.len(), matches!(self.host, HostPattern::Is(_)))
+    }
+}
+
+/// Reads a header that a rule adds.
+fn header(name: &str, value: &toml::Value) -> Result<(HeaderName, Template)> {
+    let parsed =
+        HeaderName::from_bytes(name.as_bytes()).ok().with_context(|| format!("`{name}` is no header's name"))?;
+    let framing = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "expect", "te", "trailer"];
+    ensure!(!framing.contains(&parsed.as_str()), "`{name}` is not for a rule to set");
+    let value = value.as_str().with_context(|| format!("`{name}`: a header's value is a text"))?;
+    Ok((parsed, Template::parse(value)?))
+}
+
+/// The rule for a request. Where several allow it, the one with the longest path counts, then one with a host rather than a
+/// pattern, then the first. The error says why there is none.
+pub fn find<'a>(rules: &'a [Rule], method: &Method, target: &Target) -> Result<&'a Rule, HttpRefusal> {
+    if is_never(method) {
+        return Err(HttpRefusal::Malformed("the methods CONNECT and TRACE are never allowed"));
+    }
+    let mut best: Option<&Rule> = None;
+    for rule in rules.iter().filter(|rule| rule.methods.allow(method) && rule.covers(target)) {
+        if best.is_none_or(|best| rule.exactness() > best.exactness()) {
+            best = Some(rule);
+        }
+    }
+    let strange = || target::is_ambiguous(&target.path) && rules.iter().any(|rule| !rule.segments.is_empty());
+    best.ok_or_else(|| match strange() {
+        true => HttpRefusal::Malformed("the path has dots or encoded slashes, so no rule with a path allows it"),
+        false => HttpRefusal::NoRule,
+    })
+}
+
+/// In the words of the config.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.methods {
+            Methods::Any => f.write_str("any method")?,
+            Methods::Only(methods) => {
+                f.write_str(&methods.iter().map(Method::as_str).collect::<Vec<_>>().join(" "))?;
+            }
+        }
+        let host = match &self.host {
+            HostPattern::Is(host) => host.to_string(),
+            HostPattern::Below(domain) => format!("*.{domain}"),
+        };
+        write!(f, " {}://{host}", self.scheme.as_str())?;
+        if self.port != self.scheme.port() {
+            write!(f, ":{}", self.port)?;
+        }
+        write!(f, "/{}", self.segments.join("/"))?;
+        let mut more = Vec::new();
+        if self.private {
+            more.push("private addresses too".to_owned());
+        }
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        if !names.is_empty() {
+            more.push(format!("with {}", names.join(", ")));
+        }
+        if more.is_empty() { Ok(()) } else { write!(f, " ({})", more.join("; ")) }
+    }
+}
+
+/// What the operator is told about a refused request, with the line that would allow it if there is one. `clear` makes text of a
+/// guest safe to print.
+pub fn hint(denial: &HttpDenial, clear: fn(&str) -> String) -> String {
+    let HttpDenial { method, url, why } = denial;
+    let (method, url) = (clear(method), clear(url));
+    let wanted = format!("it wanted {method} {url}");
+    match why {
+        HttpRefusal::NoRule => format!("{wanted}; add {} to `http` to allow it", line(&method, &url)),
+        HttpRefusal::Address(address) => format!(
+            "{wanted}, which leads to {address}, no public address; `private = true` on its rule allows private addresses, and \
+             an address of the link or of a cloud's metadata has to stand in the rule itself"
+        ),
+        HttpRefusal::Limit(name) => format!("{wanted}; the limit `{name}` is used up"),
+        HttpRefusal::Malformed(problem) => format!("{wanted}; {problem}"),
+        HttpRefusal::Placeholder(secret) => format!(
+            "{wanted} and had the placeholder of the secret `{secret}` in a place where that secret does not belong; no rule \
+             replaces it there, and a plugin that sends it elsewhere may try to give the secret away"
+        ),
+        HttpRefusal::Unreadable(problem) => format!("{wanted}; {problem}"),
+    }
+}
+
+/// The entry of `http` that would allow a request: the host for `GET`, the host and the method for others.
+fn line(method: &str, url: &str) -> String {
+    let base = url.split_once("://").map_or(url, |(scheme, rest)| {
+        url.get(..scheme.len() + 3 + rest.find('/').unwrap_or(rest.len())).unwrap_or(url)
+    });
+    match method {
+        "GET" | "HEAD" => format!("\"{base}\""),
+        method => format!("{{ url = \"{base}/\", methods = [\"{method}\"] }}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct File {
+        http: Vec<Written>,
+    }
+
+    fn rules(text: &str) -> Result<Vec<Rule>> {
+        let file: File = toml::from_str(&format!("http = [{text}]"))?;
+        file.http.into_iter().map(Rule::parse).collect()
+    }
+
+    fn found(rules: &[Rule], method: &str, url: &str) -> Option<usize> {
+        let target = Target::of(&url.parse().unwrap()).ok()?;
+        let found = find(rules, &Method::from_bytes(method.as_bytes()).unwrap(), &target).ok()?;
+        rules.iter().position(|rule| std::ptr::eq(rule, found))
+    }
+
+    #[test]
+    fn what_a_rule_allows() {
+        let all = rules(
+            r#""https://api.example.com",
+            { url = "https://api.example.com/repos/acme/", methods = ["GET", "POST"] },
+            { url = "https://*.wild.example:8443", methods = "any" },
+            { url = "http://localhost:8080/", private = true, methods = "any" },
+            "https://[2001:db8::1]""#,
+        )
+        .unwrap();
+        for (method, url, expected) in [
+            ("GET", "https://api.example.com/", Some(0)),
+            ("HEAD", "https://API.EXAMPLE.COM./x?y=z", Some(0)),
+            ("POST", "https://api.example.com/", None),
+            ("GET", "https://api.example.com:443/", Some(0)),
+            ("GET", "https://api.example.com:8443/", None),
+            ("GET", "http://api.example.com/", None),
+            ("GET", "https://xapi.example.com/", None),
+            ("GET", "https://x.api.example.com/", None),
+            ("GET", "https://api.example.com.evil.example/", None),
+            ("GET", "https://api.example.com/repos/acme/x", Some(1)),
+            ("POST", "https://api.example.com/repos/acme", Some(1)),
+            ("POST", "https://api.example.com/repos/acme/", Some(1)),
+            ("POST", "https://api.example.com/repos/acmex", None),
+            ("POST", "https://api.example.com/repos//acme", None),
+            ("POST", "https://api.example.com/repos/acme/../other", None),
+            ("POST", "https://api.example.com/repos/acme/%2e%2e/other", None),
+            ("POST", "https://api.example.com/repos/acme%2fx", None),
+            ("POST", "https://api.example.com/repos/Acme/x", None),
+            ("GET", "https://api.example.com/repos/acme/../other", Some(0)),
+            ("DELETE", "https://a.wild.example:8443/x", Some(2)),
+            ("DELETE", "https://a.b.wild.example:8443/x", Some(2)),
+            ("DELETE", "https://wild.example:8443/x", None),
+            ("DELETE", "https://.wild.example:8443/x", None),
+            ("DELETE", "https://awild.example:8443/x", None),
+            ("TRACE", "https://a.wild.example:8443/x", None),
+            ("PROPFIND", "http://localhost:8080/", Some(3)),
+            ("GET", "https://[2001:DB8:0::1]/", Some(4)),
+            ("get", "https://api.example.com/", None),
+        ] {
+            assert_eq!(found(&all, method, url), expected, "{method} {url}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_rule_is_said() {
+        for (text, expected) in [
+            (r#""api.example.com""#, "begins with https://"),
+            (r#""ftp://a.example""#, "begins with https://"),
+            (r#""https://u:p@a.example""#, "a user name or a password"),
+            (r#""https://a.example/?x""#, "queries are always allowed"),
+            (r#""https://127.1/""#, "ends in a number"),
+            (r#""https://*.com/""#, "at least two labels"),
+            (r#""https://*/""#, "characters that names of hosts do not have"),
+            (r#""https://bücher.example/""#, "characters that names of hosts do not have"),
+            (r#""https://a.example/x/../y""#, "which never match"),
+            (r#"{ url = "https://a.example", methods = ["get"] }"#, "methods are in upper case"),
+            (r#"{ url = "https://a.example", methods = ["TRACE"] }"#, "never allowed"),
+            (r#"{ url = "https://a.example", methods = [] }"#, "would allow nothing"),
+            (r#"{ url = "https://a.example", methods = "GET" }"#, "\"any\" or a list"),
+            (r#"{ url = "http://a.example", headers = { authorization = "{t}" } }"#, "over https only"),
+            (r#"{ url = "http://a.example", secrets = ["t"] }"#, "over https only"),
+            (r#"{ url = "https://a.example", headers = { host = "b" } }"#, "not for a rule to set"),
+            (r#"{ url = "https://a.example", headers = { a = "{t" } }"#, "not closed"),
+            (r#"{ url = "https://a.example", headers = { a = 1 } }"#, "is a text"),
+            (r#"{ url = "https://a.example", method = "GET" }"#, "unknown field `method`"),
+            ("7", "a URL, or a table"),
+        ] {
+            let error = format!("{:#}", rules(text).unwrap_err());
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        let rule = rules(r#"{ url = "http://a.example", headers = { authorization = "Bearer {t}" }, private = true }"#);
+        assert_eq!(rule.unwrap()[0].all_secrets().collect::<Vec<_>>(), ["t"]);
+    }
+
+    #[test]
+    fn the_line_of_a_hint_allows_what_was_refused() {
+        for (method, url) in [
+            ("GET", "https://api.example.com/a/b"),
+            ("POST", "https://api.example.com:8443/a"),
+            ("DELETE", "http://[::1]:80/"),
+            ("HEAD", "https://a.example"),
+        ] {
+            let denial = HttpDenial { method: method.into(), url: url.into(), why: HttpRefusal::NoRule };
+            let hint = hint(&denial, str::to_owned);
+            let (_, line) = hint.split_once("add ").unwrap();
+            let (line, _) = line.split_once(" to `http`").unwrap();
+            assert_eq!(found(&rules(line).unwrap(), method, url), Some(0), "{line}");
+        }
+    }
+}

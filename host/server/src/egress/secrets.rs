@@ -1,0 +1,256 @@
+//! `[secrets]`: values that wharf adds to requests of plugins, and that no plugin sees.
+//!
+//! A value is fetched when it is first needed, and kept until the config is read again. It never stands in a log line or an error.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    path::PathBuf,
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use tokio::{io::AsyncReadExt, sync::OnceCell};
+
+/// The shortest secret. Whether a shorter one was masked could be used to guess it.
+const MIN_BYTES: usize = 16;
+const MAX_BYTES: usize = 16 << 10;
+/// How long a command may take.
+const COMMAND: Duration = Duration::from_secs(10);
+
+/// Where a secret comes from, as the file has it: one of these.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Written {
+    env: Option<String>,
+    file: Option<String>,
+    credential: Option<String>,
+    command: Option<Vec<String>>,
+}
+
+/// Where a secret comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A variable of wharf's environment.
+    Env(String),
+    /// A file that only wharf's user may read.
+    File(PathBuf),
+    /// What a program prints, which is started without a shell.
+    Command(Vec<String>),
+}
+
+/// All secrets of the config, by name.
+pub type Sources = BTreeMap<String, Source>;
+
+/// Reads `[secrets]`.
+pub fn resolve(
+    written: impl IntoIterator<Item = (String, Written)>,
+    absolute: &dyn Fn(&str) -> Result<PathBuf>,
+) -> Result<Sources> {
+    let read = |(name, written): (String, Written)| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        ensure!(!name.is_empty() && name.bytes().all(plain), "`{name}`: a name has letters, digits, `_` and `-`");
+        let source = match written {
+            Written { env: Some(name), file: None, credential: None, command: None } => Source::Env(name),
+            Written { env: None, file: Some(path), credential: None, command: None } => Source::File(absolute(&path)?),
+            Written { env: None, file: None, credential: Some(name), command: None } => {
+                ensure!(!name.contains('/') && name != "..", "`{name}`: a credential's name has no slashes");
+                let folder = std::env::var_os("CREDENTIALS_DIRECTORY").with_context(|| {
+                    format!("`{name}`: $CREDENTIALS_DIRECTORY is not set; systemd sets it where a unit has credentials")
+                })?;
+                Source::File(PathBuf::from(folder).join(name))
+            }
+            Written { env: None, file: None, credential: None, command: Some(command) } => {
+                ensure!(!command.is_empty(), "`{name}`: the command is empty");
+                Source::Command(command)
+            }
+            _ => bail!(
+                "`{name}` is one of {{ env = … }}, {{ file = … }}, {{ credential = … }} and {{ command = [ … ] }}"
+            ),
+        };
+        Ok((name, source))
+    };
+    written.into_iter().map(read).collect()
+}
+
+impl Source {
+    /// The file that it is read from.
+    pub fn file(&self) -> Option<&PathBuf> {
+        match self {
+            Self::File(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    async fn fetch(&self) -> Result<String> {
+        match self {
+            Self::Env(name) => std::env::var(name).with_context(|| format!("the variable {name}")),
+            Self::File(path) => read_private(path.clone()).await,
+            Self::Command(command) => run(command).await,
+        }
+    }
+}
+
+/// Reads a file that nobody else may read.
+#[expect(clippy::disallowed_methods, reason = "a file that the operator names, read on a thread that is waited for")]
+async fn read_private(path: PathBuf) -> Result<String> {
+    let read = tokio::task::spawn_blocking(move || {
+        use std::{io::Read, os::unix::fs::MetadataExt};
+        let name = path.display();
+        let file = std::fs::File::open(&path).with_context(|| name.to_string())?;
+        let metadata = file.metadata()?;
+        ensure!(metadata.is_file(), "{name} is no file");
+        let own = [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid());
+        ensure!(own, "{name} belongs to another user, who knows the secret");
+        ensure!(metadata.mode() & 0o077 == 0, "{name} can be read by others; run `chmod 600` on it");
+        let mut text = String::new();
+        file.take(MAX_BYTES as u64 + 2).read_to_string(&mut text).with_context(|| name.to_string())?;
+        Ok(text)
+    });
+    read.await.context("reading was interrupted")?
+}
+
+/// Runs a command and returns what it prints.
+async fn run(command: &[String]) -> Result<String> {
+    let (program, arguments) = command.split_first().context("the command is empty")?;
+    let mut child = tokio::process::Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("`{program}` cannot be started"))?;
+    let output = child.stdout.take().context("the command has no output")?;
+    let printed = async {
+        let mut text = String::new();
+        output.take(MAX_BYTES as u64 + 2).read_to_string(&mut text).await.context("its output is no text")?;
+        let status = child.wait().await?;
+        ensure!(status.success(), "`{program}` ended with {status}");
+        Ok(text)
+    };
+    match tokio::time::timeout(COMMAND, printed).await {
+        Ok(printed) => printed,
+        Err(_) => bail!("`{program}` took longer than {} s", COMMAND.as_secs()),
+    }
+}
+
+/// A secret's value.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// The secrets of one config, each fetched once.
+#[derive(Default)]
+pub struct Vault(HashMap<String, (Source, OnceCell<Secret>)>);
+
+impl Vault {
+    pub fn new(sources: &Sources) -> Self {
+        let each = |(name, source): (&String, &Source)| (name.clone(), (source.clone(), OnceCell::new()));
+        Self(sources.iter().map(each).collect())
+    }
+
+    /// The value of a secret. The error says what keeps it from being fetched; the next call tries again.
+    pub async fn get(&self, name: &str) -> Result<Secret> {
+        let (source, value) = self.0.get(name).with_context(|| format!("there is no `{name}` in [secrets]"))?;
+        let fetched = value.get_or_try_init(|| async {
+            let text = source.fetch().await?;
+            let text = text.strip_suffix('\n').unwrap_or(&text);
+            let text = text.strip_suffix('\r').unwrap_or(text);
+            let bytes = text.len();
+            ensure!(bytes >= MIN_BYTES, "its {bytes} bytes are fewer than {MIN_BYTES}, and could be guessed");
+            ensure!(bytes <= MAX_BYTES, "it has more than {MAX_BYTES} bytes");
+            ensure!(!text.chars().any(char::is_control), "it has control characters, such as line breaks, in it");
+            Ok(Secret(text.into()))
+        });
+        fetched.await.cloned().with_context(|| format!("the secret `{name}`"))
+    }
+
+    /// The values that have been fetched so far, of these secrets. No other can have come out.
+    pub fn known<'a>(&'a self, names: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a Secret> {
+        names.filter_map(|name| self.0.get(name)?.1.get())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "makes the files that are to be read or refused")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn sources(text: &str) -> Result<Sources> {
+        let written: BTreeMap<String, Written> = toml::from_str(text)?;
+        resolve(written, &|path| Ok(PathBuf::from(path)))
+    }
+
+    #[tokio::test]
+    async fn each_source_gives_its_value_or_says_why_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str, mode: u32| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            format!("{name} = {{ file = {:?} }}\n", path)
+        };
+        let text = [
+            write("good", "0123456789abcdef\n", 0o600),
+            write("open", "0123456789abcdef", 0o644),
+            write("short", "0123456789", 0o600),
+            write("lines", "0123456789\n0123456789", 0o600),
+            "command = { command = [\"printf\", \"%s\", \"a $HOME `x` value\"] }\n".into(),
+            "failing = { command = [\"false\"] }\n".into(),
+            "missing = { command = [\"/nowhere/at/all\"] }\n".into(),
+            "unset = { env = \"WHARF_NO_SUCH_VARIABLE\" }\n".into(),
+        ];
+        let vault = Vault::new(&sources(&text.concat()).unwrap());
+        for (name, expected) in [
+            ("good", Ok("0123456789abcdef")),
+            ("command", Ok("a $HOME `x` value")),
+            ("open", Err("chmod 600")),
+            ("short", Err("fewer than 16")),
+            ("lines", Err("control characters")),
+            ("failing", Err("ended with")),
+            ("missing", Err("cannot be started")),
+            ("unset", Err("WHARF_NO_SUCH_VARIABLE")),
+            ("other", Err("there is no `other`")),
+        ] {
+            match (vault.get(name).await, expected) {
+                (Ok(secret), Ok(value)) => assert_eq!(secret.expose(), value, "{name}"),
+                (Err(error), Err(text)) => assert!(format!("{error:#}").contains(text), "{name}: {error:#}"),
+                (got, _) => panic!("{name}: {got:?}"),
+            }
+        }
+        assert_eq!(vault.known(["good", "command", "open"].into_iter()).count(), 2);
+        assert_eq!(format!("{:?}", vault.get("good").await.unwrap()), "Secret(…)");
+    }
+
+    #[test]
+    fn a_source_is_one_of_four() {
+        for (text, expected) in [
+            ("a = {}", "is one of"),
+            ("a = { env = \"A\", file = \"b\" }", "is one of"),
+            ("a = { command = [] }", "the command is empty"),
+            ("a = { credential = \"../x\" }", "no slashes"),
+            ("\"a b\" = { env = \"A\" }", "a name has letters"),
+            ("a = { vault = \"x\" }", "unknown field"),
+        ] {
+            let error = format!("{:#}", sources(text).unwrap_err());
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Where a request goes: its URL, taken apart and brought into the one form in which it is judged and sent. What could mean one
+//! thing here and another to a server is refused rather than interpreted.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use http::Uri;
+
+/// A host, in the form in which hosts are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// In lower case, without a dot at its end.
+    Name(String),
+    Address(IpAddr),
+}
+
+impl std::fmt::Display for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(IpAddr::V4(address)) => address.fmt(f),
+            Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+        }
+    }
+}
+
+/// The scheme of a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "http" => Some(Self::Http),
+            "https" => Some(Self::Https),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    pub fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+/// Where a request goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub scheme: Scheme,
+    pub host: Host,
+    pub port: u16,
+    /// As the guest wrote it, without the query.
+    pub path: String,
+}
+
+impl Target {
+    /// Takes a guest's URL apart. The error says what is wrong with it.
+    pub fn of(uri: &Uri) -> Result<Self, &'static str> {
+        let scheme = uri.scheme_str().and_then(Scheme::parse).ok_or("the scheme is neither http nor https")?;
+        let authority = uri.authority().ok_or("there is no host")?.as_str();
+        if authority.contains('@') {
+            return Err("there is a user name or a password in the URL");
+        }
+        let (host, port) = split_port(authority)?;
+        let (host, port) = (self::host(host)?, port.unwrap_or(scheme.port()));
+        Ok(Self { scheme, host, port, path: uri.path().to_owned() })
+    }
+
+    /// The host and, unless it is the scheme's own, the port.
+    pub fn authority(&self) -> String {
+        if self.port == self.scheme.port() { self.host.to_string() } else { format!("{}:{}", self.host, self.port) }
+    }
+}
+
+/// Splits what stands between `://` and the path into a host and a port.
+pub fn split_port(authority: &str) -> Result<(&str, Option<u16>), &'static str> {
+    let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
+    let Some(colon) = authority.get(after_brackets..).and_then(|rest| rest.rfind(':')) else {
+        return Ok((authority, None));
+    };
+    let (host, port) = authority.split_at(after_brackets + colon);
+    let digits = port.get(1..).unwrap_or_default();
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("the port is no number");
+    }
+    match digits.parse() {
+        Ok(port) if port > 0 => Ok((host, Some(port))),
+        _ => Err("the port is out of range"),
+    }
+}
+
+/// Reads a host. Spellings of addresses that only some programs understand are refused: a name ends in a label that is no number.
+pub fn host(text: &str) -> Result<Host, &'static str> {
+    if let Some(inner) = text.strip_prefix('[') {
+        let address = inner.strip_suffix(']').and_then(|inner| inner.parse::<Ipv6Addr>().ok());
+        return address.map(|address| Host::Address(address.into())).ok_or("the host is no IPv6 address");
+    }
+    let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    if name.is_empty() || name.len() > 253 || !name.split('.').all(label) {
+        return Err("the host has characters that names of hosts do not have");
+    }
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let hexadecimal = last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    if hexadecimal || last.bytes().all(|byte| byte.is_ascii_digit()) {
+        // The parser of the standard library accepts four decimal numbers without leading zeros, and nothing else.
+        let address = name.parse::<Ipv4Addr>().map_err(|_| "the host ends in a number but is no IPv4 address")?;
+        return Ok(Host::Address(address.into()));
+    }
+    Ok(Host::Name(name))
+}
+
+/// Whether a path could lead a server elsewhere than its text says: by segments `.` or `..`, plain or encoded, or by other
+/// characters that some servers take for a slash.
+pub fn is_ambiguous(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    // An encoded percent sign hides an encoding from whoever decodes only once.
+    let encoded = path.replace("%25", "%");
+    let strange = |path: &str| {
+        path.contains('\\') || ["%2e", "%2f", "%5c", "%00"].iter().any(|hidden| path.contains(hidden))
+            // Some servers ignore what follows a semicolon when they resolve dots.
+            || path.split('/').map(|segment| segment.split(';').next().unwrap_or_default()).any(|segment| matches!(segment, "." | ".."))
+    };
+    strange(&path) || strange(&encoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Result<Target, &'static str> {
+        Target::of(&url.parse::<Uri>().map_err(|_| "no URI")?)
+    }
+
+    #[test]
+    fn urls_have_one_form() {
+        for (url, authority, port, path) in [
+            ("https://API.Example.com", "api.example.com", 443, "/"),
+            ("https://api.example.com.:443/a?b", "api.example.com", 443, "/a"),
+            ("http://a.example:8080/x/", "a.example:8080", 8080, "/x/"),
+            ("http://127.0.0.1/", "127.0.0.1", 80, "/"),
+            ("http://[::1]:3000/", "[::1]:3000", 3000, "/"),
+            ("http://[::FFFF:127.0.0.1]/", "[::ffff:127.0.0.1]", 80, "/"),
+            ("https://xn--bcher-kva.example/", "xn--bcher-kva.example", 443, "/"),
+        ] {
+            let target = target(url).unwrap();
+            assert_eq!((&*target.authority(), target.port, &*target.path), (authority, port, path), "{url}");
+        }
+    }
+
+    #[test]
+    fn spellings_that_could_mean_two_things_are_refused() {
+        for url in [
+            "http://2130706433/",
+            "http://0x7f000001/",
+            "http://0x7f.0.0.1/",
+            "http://017700000001/",
+            "http://0177.0.0.1/",
+            "http://127.1/",
+            "http://127.0.1/",
+            "http://127.0.0.1.1/",
+            "http://127.0.0.256/",
+            "http://127.00.0.1/",
+            "http://127.0.0.0x1/",
+            "http://1.2.3.4../",
+            "http://user@api.example.com/",
+            "http://api.example.com@evil.example/",
+            "http://a:b@api.example.com/",
+            "http://api.example.com:0/",
+            "http://api.example.com:65536/",
+            "http://api.example.com:/",
+            "http://a..b/",
+            "http://.a/",
+            "http://a%2eb/",
+            "http://[::1%25eth0]/",
+            "http://[v1.a]/",
+            "http://a,b/",
+            "ftp://a.example/",
+            "/only/a/path",
+        ] {
+            assert!(target(url).is_err(), "{url}: {:?}", target(url));
+        }
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere() {
+        for (path, expected) in [
+            ("/repos/acme/x", false),
+            ("/a.b/..c/d..", false),
+            ("/a//b", false),
+            ("/a%20b/%c3%bc", false),
+            ("/a/../b", true),
+            ("/a/./b", true),
+            ("/a/..", true),
+            ("/a/%2e%2e/b", true),
+            ("/a/.%2E/b", true),
+            ("/a%2fb", true),
+            ("/a%5Cb", true),
+            ("/a\\b", true),
+            ("/a/..;x/b", true),
+            ("/a/%252e%252e/b", true),
+            ("/a%25%32%65", false),
+            ("/a%00", true),
+        ] {
+            assert_eq!(is_ambiguous(path), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What plugins may send, with real servers on this machine: rules, addresses, limits, secrets, TLS and proxies.
+
+mod hostile;
+mod rules;
+mod secrets;
+mod transport;
+mod web;
+
+use e2e::{Folder, Pipe, Value, json, text};
+
+/// A config with the plugin `out`, with these rules and further lines of its table.
+pub fn config(folder: &Folder, rules: &str, more: &str) {
+    folder.plugin("outgoing");
+    folder.config(&format!(
+        "{more}\n[plugins.out]\npath = \"../../plugins/outgoing.wasm\"\nprefix = \"\"\n[plugins.out.grants]\nhttp = [{rules}]\n"
+    ));
+}
+
+/// A pipe to a wharf with that config.
+pub async fn connected(folder: &Folder, environment: &[(&str, &str)]) -> Pipe {
+    let mut pipe = Pipe::start_with(folder, &["run"], environment);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe
+}
+
+/// Sends a request by the plugin, and returns what came back.
+pub async fn send(pipe: &mut Pipe, arguments: Value) -> Result<Value, String> {
+    let result = pipe.call("send", arguments).await;
+    let text = text(&result);
+    match text.strip_prefix("error: ") {
+        Some(error) => Err(error.to_owned()),
+        None => Ok(serde_json::from_str(text).unwrap_or_else(|_| panic!("{text}"))),
+    }
+}

@@ -1,0 +1,103 @@
+//! What a plugin never sees: the secrets that are added to its requests.
+
+use e2e::{Folder, Value, is_error, json, text};
+
+use crate::{config, connected, send, web::Web};
+
+const SECRET: &str = "ghp_s3cr3t/with+chars=0123456789";
+
+/// A rule that adds the secret, and one that lets the plugin place it.
+fn rules(web: &Web) -> String {
+    format!(
+        "{{ url = \"{0}/echo\", methods = \"any\", private = true, headers = {{ authorization = \"Bearer {{api}}\" }} }}, \
+         {{ url = \"{0}/echo/placed\", methods = \"any\", private = true, secrets = [\"api\"] }}, \
+         {{ url = \"{0}/plain\", methods = \"any\", private = true }}",
+        web.url("")
+    )
+}
+
+const SOURCES: &str = "[secrets]\napi = { env = \"WHARF_TEST_API\" }\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_is_sent_and_never_comes_back() {
+    let (folder, web) = (Folder::new(), Web::start().await);
+    config(&folder, &rules(&web), SOURCES);
+    let mut pipe = connected(&folder, &[("WHARF_TEST_API", SECRET), ("RUST_LOG", "wharf=trace")]).await;
+    let mask = "*".repeat(SECRET.len());
+    let direct = send(
+        &mut pipe,
+        json!({ "url": web.url("/echo"), "headers": { "Authorization": "guest", "Range": "bytes=0-3" } }),
+    );
+    let echoed: Value = serde_json::from_str(direct.await.unwrap()["body"].as_str().unwrap()).unwrap();
+    assert_eq!(echoed["headers"]["authorization"], format!("Bearer {mask}"), "{echoed}");
+    assert_eq!(echoed["headers"]["accept-encoding"], "identity", "{echoed}");
+    assert_eq!(echoed["headers"].get("range"), None, "{echoed}");
+    for path in ["/echo/base64", "/echo/hex", "/echo/percent", "/echo/split", "/echo/header", "/echo/trailers"] {
+        let answer = send(&mut pipe, json!({ "url": web.url(path), "headers": { "te": "trailers" } })).await.unwrap();
+        let all = answer.to_string();
+        assert!(all.contains("*****"), "{path}: {all}");
+        assert!(
+            !all.contains("s3cr3t") && !all.contains("3cjNjcjN0") && !all.contains("733363723374"),
+            "{path}: {all}"
+        );
+    }
+    let refused = send(&mut pipe, json!({ "url": web.url("/echo/gzip") })).await.unwrap_err();
+    assert!(refused.contains("HttpResponseContentCoding"), "{refused}");
+    let backwards: String = SECRET.chars().rev().collect();
+    let found = pipe.call("look_for", json!({ "backwards": backwards, "url": web.url("/echo") })).await;
+    assert_eq!(text(&found), "0 true", "the secret is nowhere in the memory of the plugin");
+    // A plugin that learnt the secret in another way still does not say it.
+    let failed = pipe.call("fail", json!({ "url": "", "body": format!("it is {SECRET}") })).await;
+    assert!(is_error(&failed) && text(&failed).contains(&mask) && !text(&failed).contains("s3cr3t"), "{failed}");
+    let ended = pipe.close().await;
+    assert!(!ended.log.contains("s3cr3t"), "{}", ended.log);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_placeholder_becomes_the_secret_only_where_it_belongs() {
+    let (folder, web) = (Folder::new(), Web::start().await);
+    let placeholder = "env = [{ name = \"API_KEY\", secret = \"api\" }]";
+    config(&folder, &format!("{}]\n{placeholder}\nask = [", rules(&web)), SOURCES);
+    let mut pipe = connected(&folder, &[("WHARF_TEST_API", SECRET)]).await;
+    let key = pipe.call("variable", json!({ "url": "API_KEY" })).await;
+    let key = text(&key).to_owned();
+    assert!(key.starts_with("wharf_") && key != SECRET, "{key}");
+    let placed =
+        send(&mut pipe, json!({ "url": web.url("/echo/placed"), "headers": { "x-api-key": format!("k={key}") } }))
+            .await;
+    let echoed: Value = serde_json::from_str(placed.unwrap()["body"].as_str().unwrap()).unwrap();
+    assert_eq!(echoed["headers"]["x-api-key"], format!("k={}", "*".repeat(SECRET.len())), "{echoed}");
+    let before = web.requests();
+    for arguments in [
+        json!({ "url": web.url("/plain"), "headers": { "x-api-key": key } }),
+        json!({ "url": web.url(&format!("/plain?key={key}")) }),
+        json!({ "url": web.url(&format!("/echo/placed?key={key}")) }),
+    ] {
+        let refused = send(&mut pipe, arguments).await.unwrap_err();
+        assert!(refused.contains("HttpRequestDenied"), "{refused}");
+    }
+    assert_eq!(web.requests(), before);
+    let body = format!("{}{key}", "x".repeat(6000));
+    let refused = send(&mut pipe, json!({ "url": web.url("/plain"), "method": "POST", "body": body })).await;
+    assert!(refused.is_err(), "{refused:?}");
+    pipe.wait_for_log("had the placeholder of the secret `api`").await;
+    pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_is_missing_is_named() {
+    let (folder, web) = (Folder::new(), Web::start().await);
+    config(&folder, &rules(&web), SOURCES);
+    let mut pipe = connected(&folder, &[]).await;
+    let refused = send(&mut pipe, json!({ "url": web.url("/echo") })).await.unwrap_err();
+    assert!(refused.contains("ConfigurationError"), "{refused}");
+    pipe.wait_for_log("the secret `api`: the variable WHARF_TEST_API").await;
+    assert_eq!(web.connections(), 0);
+    pipe.close().await;
+    let checked = folder.run(&["check"], &[]).await;
+    let out = e2e::folder::stdout(&checked);
+    assert!(out.contains("the secret `api`: the variable WHARF_TEST_API"), "{out}");
+    config(&folder, &rules(&web), "");
+    let wrong = folder.run(&["check"], &[]).await;
+    assert!(e2e::folder::stderr(&wrong).contains("there is no secret `api` in [secrets]"));
+}
