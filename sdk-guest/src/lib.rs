@@ -67,6 +67,8 @@ pub mod bindings;
 mod call;
 mod error;
 mod form;
+#[cfg(feature = "http")]
+pub mod http;
 mod output;
 mod schema;
 

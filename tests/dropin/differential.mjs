@@ -2,7 +2,7 @@
 //
 //   node differential.mjs --bin WHARF --plugins DIR --modules DIR [--python PROGRAM] [--every N] [--timing] [--show N] [--folder DIR]
 //
-// `--every` asks only each Nth question; `--python` is an interpreter that has the reference time server. Fails if fewer than 97 of
+// `--every` asks only each Nth question; `--python` is an interpreter that has the reference servers for time and fetch. Fails if fewer than 97 of
 // 100 answers are identical or equivalent, if another differs for no reason that `intended.mjs` names, or if nothing differs
 // any more where it names one.
 
@@ -12,6 +12,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { cases } from './cases.mjs';
 import { compare, missing } from './compare.mjs';
+import { fetch } from './fetch.mjs';
 import { INTENDED } from './intended.mjs';
 import { Server } from './server.mjs';
 import { time } from './time.mjs';
@@ -59,6 +60,17 @@ const reference = () =>
     { env, cwd: home },
   );
 const wharf = () => Server.start(options.bin, ['run', '-c', join(home, 'wharf.toml')], { env, cwd: home });
+
+/** wharf with the fetch plugin, which may go to these URLs. */
+function fetcher(urls) {
+  const rules = urls.map((url) => `{ url = ${JSON.stringify(url)}, private = true }`);
+  const lines = [
+    `[plugins.fetch]\npath = ${JSON.stringify(join(options.plugins, 'fetch.wasm'))}\nprefix = ""`,
+    `[plugins.fetch.grants]\nhttp = [${rules.join(', ')}]\n`,
+  ];
+  writeFileSync(join(home, 'fetch.toml'), lines.join('\n'));
+  return Server.start(options.bin, ['run', '-c', join(home, 'fetch.toml')], { env, cwd: home });
+}
 
 /** What a server answers to all of it, and what it leaves behind. */
 async function answers(start, asked) {
@@ -133,5 +145,6 @@ async function files() {
 
 await files();
 if (options.python) await time({ wharf, python: options.python, env, complain });
+if (options.python) await fetch({ wharf: fetcher, python: options.python, modules: options.modules, env, complain });
 if (options.timing) await timing({ reference, wharf, folder: folders.P, complain });
 process.exit(failed ? 1 : 0);

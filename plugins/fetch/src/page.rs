@@ -1,0 +1,141 @@
+//! What a model gets to read of an answer: a page as Markdown, without what stands around its contents, and anything else as it is;
+//! and of that the part that was asked for.
+
+use dom_query::Document;
+use dom_smoothie::{Config, Readability};
+use wharf_sdk::{Error, Result, http::Response};
+
+use crate::{charset, markdown};
+
+/// How deep elements may be nested. Each level takes a piece of the stack.
+const DEEPEST: usize = 400;
+
+/// How many elements a page may have: weighing them takes time.
+const MOST_ELEMENTS: usize = 100_000;
+
+const NOT_SIMPLIFIED: &str = "<error>Page failed to be simplified from HTML</error>";
+
+/// The contents of an answer, and what is said before them.
+pub struct Page {
+    pub prefix: String,
+    pub content: String,
+}
+
+/// Reads an answer. With `raw`, a page is left as it is.
+pub fn read(response: &Response, raw: bool) -> Result<Page> {
+    let content_type = content_type(response);
+    let text = charset::text(&response.body, &content_type);
+    let starts_as_page = text.chars().take(100).collect::<String>().contains("<html");
+    let is_page = starts_as_page || content_type.contains("text/html") || content_type.is_empty();
+    if is_page && !raw {
+        return Ok(Page { prefix: String::new(), content: simplified(&text)? });
+    }
+    let prefix =
+        format!("Content type {content_type} cannot be simplified to markdown, but here is the raw content:\n");
+    Ok(Page { prefix, content: text })
+}
+
+fn content_type(response: &Response) -> String {
+    let values = response.headers.iter().filter(|(name, _)| name == "content-type");
+    values.map(|(_, value)| String::from_utf8_lossy(value)).collect::<Vec<_>>().join(", ")
+}
+
+fn simplified(html: &str) -> Result<String> {
+    let document = Document::from(html);
+    for (count, node) in document.root().descendants_it().filter(|node| node.is_element()).enumerate() {
+        if count >= MOST_ELEMENTS || node.ancestors_it(None).take(DEEPEST).count() == DEEPEST {
+            return Err(Error::failed(format!(
+                "This page has more than {MOST_ELEMENTS} elements, or nests them more than {DEEPEST} deep, so that it cannot be \
+                 simplified; ask for it with raw = true."
+            )));
+        }
+    }
+    let article = Readability::with_document(document, None, Some(Config::default())).and_then(|mut page| page.parse());
+    let text = article.map(|article| markdown::from_html(&article.content)).unwrap_or_default();
+    Ok(if text.trim().is_empty() { NOT_SIMPLIFIED.to_owned() } else { text })
+}
+
+/// At most `max_length` characters from `start_index` on, and where to go on if there are more.
+pub fn part(content: &str, start_index: usize, max_length: usize) -> String {
+    let mut rest = content.chars().skip(start_index);
+    let part: String = rest.by_ref().take(max_length).collect();
+    if part.is_empty() {
+        return "<error>No more content available.</error>".to_owned();
+    }
+    if rest.next().is_none() {
+        return part;
+    }
+    format!(
+        "{part}\n\n<error>Content truncated. Call the fetch tool with a start_index of {} to get more content.</error>",
+        start_index + max_length
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(content_type: Option<&str>, body: &str) -> Response {
+        let headers = content_type.iter().map(|value| ("content-type".to_owned(), value.as_bytes().to_vec())).collect();
+        Response { status: 200, headers, body: body.into() }
+    }
+
+    #[test]
+    fn pages_are_told_by_their_type_or_their_beginning() {
+        let raw = |kind: &str| {
+            format!("Content type {kind} cannot be simplified to markdown, but here is the raw content:\n")
+        };
+        let html = "<html><body><p>Hello.</p></body></html>";
+        let table = [
+            (Some("text/html; charset=utf-8"), "<p>Hello.</p>", false, String::new(), "Hello."),
+            (Some("text/plain"), html, false, String::new(), "Hello."),
+            (None, "<p>Hello.</p>", false, String::new(), "Hello."),
+            (Some("text/plain"), "<p>Hello.</p>", false, raw("text/plain"), "<p>Hello.</p>"),
+            (Some("text/html"), html, true, raw("text/html"), html),
+            (None, html, true, raw(""), html),
+            (Some("text/html"), "", false, String::new(), NOT_SIMPLIFIED),
+            (Some("text/html"), "<body> <img></body>", false, String::new(), NOT_SIMPLIFIED),
+        ];
+        for (content_type, body, wants_raw, prefix, content) in table {
+            let page = read(&answer(content_type, body), wants_raw).unwrap();
+            assert_eq!((page.prefix, &*page.content), (prefix, content), "{content_type:?} {body}");
+        }
+    }
+
+    #[test]
+    fn pages_that_would_take_too_long_or_too_much_of_the_stack_are_left_alone() {
+        let deep = format!("{}x", "<div>".repeat(DEEPEST));
+        let wide = "<b>x</b>".repeat(MOST_ELEMENTS);
+        for body in [deep, wide] {
+            let problem = read(&answer(Some("text/html"), &body), false).err();
+            assert!(matches!(problem, Some(Error::Failed(text)) if text.contains("raw = true")));
+            assert!(read(&answer(Some("text/html"), &body), true).is_ok());
+        }
+        let nearly = format!("{}x", "<div>".repeat(DEEPEST - 10));
+        assert_eq!(read(&answer(Some("text/html"), &nearly), false).unwrap().content, "x");
+    }
+
+    #[test]
+    fn parts_are_counted_in_characters_and_say_where_to_go_on() {
+        let more = |at: usize| {
+            format!(
+                "\n\n<error>Content truncated. Call the fetch tool with a start_index of {at} to get more content.</error>"
+            )
+        };
+        let none = "<error>No more content available.</error>";
+        let table = [
+            ("abc", 0, 3, "abc".to_owned()),
+            ("abc", 0, 2, format!("ab{}", more(2))),
+            ("abc", 1, 1, format!("b{}", more(2))),
+            ("abc", 1, 2, "bc".to_owned()),
+            ("abc", 2, 5000, "c".to_owned()),
+            ("abc", 3, 1, none.to_owned()),
+            ("abc", usize::MAX, 1, none.to_owned()),
+            ("", 0, 5, none.to_owned()),
+            ("é😀日", 1, 1, format!("😀{}", more(2))),
+        ];
+        for (content, start, length, expected) in table {
+            assert_eq!(part(content, start, length), expected, "{content} {start} {length}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The way to a page: `robots.txt` first where a model asks by itself, then the page, and each place that it leads on to.
+//!
+//! Every hop is a request of its own, so that the operator's rules and the rules of its site are put to each. Whoever sends is
+//! handed in, so that the way can be tested without a network.
+
+use std::time::{Duration, Instant};
+
+use url::Url;
+use wharf_sdk::{
+    Error, Result,
+    http::{self, Method, Request, Response},
+};
+
+use crate::{charset, robots};
+
+/// As many as the reference server follows.
+const MOST_HOPS: usize = 20;
+
+/// For all requests of a call: less than a call may take by default, so that there is time left to tell.
+const CALL: Duration = Duration::from_secs(25);
+
+/// For each request for a `robots.txt`.
+const ROBOTS: Duration = Duration::from_secs(5);
+
+/// The most bytes of a page. What is made of it takes many times as much memory.
+const MOST_OF_PAGE: usize = 3 << 20;
+
+/// The most bytes of a `robots.txt`: what search engines read of one.
+const MOST_OF_ROBOTS: usize = 500 << 10;
+
+/// Sends one request and waits for its answer.
+pub trait Send {
+    fn send(&mut self, request: &Request) -> Result<Response, http::Error>;
+}
+
+impl<F: FnMut(&Request) -> Result<Response, http::Error>> Send for F {
+    fn send(&mut self, request: &Request) -> Result<Response, http::Error> {
+        self(request)
+    }
+}
+
+/// One visit: who asks, and until when.
+pub struct Visit<'a, S> {
+    send: S,
+    agent: &'a str,
+    until: Instant,
+}
+
+/// How a chain of requests ended without an answer that leads nowhere else.
+enum Stopped {
+    Http(http::Error),
+    /// A site's rules, or what they could not be asked for.
+    Robots(Error),
+    Redirect(String),
+}
+
+impl<'a, S: Send> Visit<'a, S> {
+    pub fn new(send: S, agent: &'a str) -> Self {
+        Self { send, agent, until: Instant::now() + CALL }
+    }
+
+    /// The answer for a page. With `obeys`, no request is made that the `robots.txt` of its site forbids.
+    pub fn page(&mut self, url: &Url, shown: &str, obeys: bool) -> Result<Response> {
+        if obeys {
+            self.ask_robots(url)?;
+        }
+        let response = match self.follow(url, CALL, MOST_OF_PAGE, obeys) {
+            Ok(response) => response,
+            Err(Stopped::Http(error)) => return Err(Error::failed(format!("Failed to fetch {shown}: {error}"))),
+            Err(Stopped::Redirect(problem)) => {
+                return Err(Error::failed(format!("Failed to fetch {shown}: {problem}")));
+            }
+            Err(Stopped::Robots(error)) => return Err(error),
+        };
+        if response.status >= 400 {
+            return Err(Error::failed(format!("Failed to fetch {shown} - status code {}", response.status)));
+        }
+        if let Some(coding) = response.header("content-encoding").filter(|coding| *coding != "identity") {
+            let problem = format!("its site sends it compressed ({coding}) where it was asked not to.");
+            return Err(Error::failed(format!("Failed to fetch {shown}: {problem}")));
+        }
+        Ok(response)
+    }
+
+    /// Fails if the `robots.txt` of a site does not let the agent fetch a page by itself.
+    fn ask_robots(&mut self, url: &Url) -> Result<()> {
+        let place = robots_of(url);
+        let issue = || Error::failed(format!("Failed to fetch robots.txt {place} due to a connection issue"));
+        let wanted = Url::parse(&place).map_err(|_| issue())?;
+        let response = match self.follow(&wanted, ROBOTS, MOST_OF_ROBOTS, false) {
+            Ok(response) => response,
+            Err(Stopped::Http(error @ (http::Error::Unreachable { .. } | http::Error::TimedOut { .. }))) => {
+                return Err(Error::failed(format!("{}: {error}", words(issue()))));
+            }
+            Err(Stopped::Http(error)) => {
+                return Err(Error::failed(format!("Failed to fetch robots.txt {place}: {error}")));
+            }
+            Err(Stopped::Redirect(problem)) => {
+                return Err(Error::failed(format!("Failed to fetch robots.txt {place}: {problem}")));
+            }
+            Err(Stopped::Robots(error)) => return Err(error),
+        };
+        match response.status {
+            status @ (401 | 403) => Err(Error::failed(format!(
+                "When fetching robots.txt ({place}), received status {status} so assuming that autonomous fetching is not \
+                 allowed, the user can try manually fetching by using the fetch prompt"
+            ))),
+            400..500 => Ok(()),
+            _ => {
+                let text = charset::text(&response.body, response.header("content-type").unwrap_or_default());
+                if robots::allows(&text, url.as_str(), self.agent) {
+                    Ok(())
+                } else {
+                    Err(self.forbidden(&place, url, &text))
+                }
+            }
+        }
+    }
+
+    fn forbidden(&self, place: &str, url: &Url, text: &str) -> Error {
+        Error::failed(format!(
+            "The sites robots.txt ({place}), specifies that autonomous fetching of this page is not allowed, \
+             <useragent>{}</useragent>\n<url>{url}</url><robots>\n{text}\n</robots>\nThe assistant must let the user know that it \
+             failed to view the page. The assistant may provide further guidance based on the above information.\nThe assistant \
+             can tell the user that they can try manually fetching the page by using the fetch prompt within their UI.",
+            self.agent
+        ))
+    }
+
+    /// Asks for a URL and for all that it leads on to.
+    fn follow(&mut self, url: &Url, limit: Duration, max_body: usize, obeys: bool) -> Result<Response, Stopped> {
+        let mut url = url.clone();
+        for hop in 0..=MOST_HOPS {
+            if hop > 0 && obeys {
+                self.ask_robots(&url).map_err(Stopped::Robots)?;
+            }
+            let mut request = Request::new(Method::Get, url.as_str())
+                .header("accept", "*/*")
+                .header("accept-encoding", "identity")
+                .header("user-agent", self.agent);
+            request.timeout = limit.min(self.until.saturating_duration_since(Instant::now()));
+            request.max_body = max_body;
+            let response = self.send.send(&request).map_err(Stopped::Http)?;
+            match next(&url, &response)? {
+                Some(next) => url = next,
+                None => return Ok(response),
+            }
+        }
+        Err(Stopped::Redirect(format!("it leads on to another place more than {MOST_HOPS} times.")))
+    }
+}
+
+/// Where an answer leads on to.
+fn next(url: &Url, response: &Response) -> Result<Option<Url>, Stopped> {
+    let location = match response.status {
+        301 | 302 | 303 | 307 | 308 => response.header("location"),
+        _ => None,
+    };
+    let Some(location) = location else { return Ok(None) };
+    let bad = || Stopped::Redirect(format!("it leads on to {location:?}, which is no URL that can be fetched."));
+    let mut next = url.join(location).map_err(|_| bad())?;
+    if !matches!(next.scheme(), "http" | "https") {
+        return Err(bad());
+    }
+    if next.fragment().is_none() {
+        next.set_fragment(url.fragment());
+    }
+    Ok(Some(next))
+}
+
+/// Where the rules of a site are.
+fn robots_of(url: &Url) -> String {
+    let mut place = url.clone();
+    place.set_path("/robots.txt");
+    place.set_query(None);
+    place.set_fragment(None);
+    place.into()
+}
+
+fn words(error: Error) -> String {
+    match error {
+        Error::Failed(message) | Error::Protocol { message, .. } => message,
+        Error::Ask(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Answer = Result<Response, http::Error>;
+    /// Where to, whether rules count, what is asked for, and the text or a part of the error.
+    type Case = (&'static str, bool, &'static [&'static str], Result<&'static str, &'static str>);
+
+    fn answer(status: u16, header: &str, value: &str, body: &str) -> Answer {
+        Ok(Response { status, headers: vec![(header.to_owned(), value.into())], body: body.into() })
+    }
+
+    fn web(url: &str) -> Answer {
+        let host = |url: &str| url.split('/').nth(2).unwrap_or_default().to_owned();
+        let to = |place: &str| answer(302, "location", place, "");
+        let page = || answer(200, "content-type", "text/plain", "page");
+        match url {
+            "http://rules.test/robots.txt" => answer(200, "content-type", "text/plain", "User-agent: *\nDisallow: /no"),
+            "http://closed.test/robots.txt" => answer(403, "content-type", "text/plain", ""),
+            "http://broken.test/robots.txt" => answer(500, "content-type", "text/plain", "User-agent: *\nDisallow: /"),
+            "http://moved.test/robots.txt" => to("http://rules.test/robots.txt"),
+            "http://round.test/robots.txt" => to("/robots.txt"),
+            "http://refused.test/robots.txt" => Err(http::Error::Refused { host: host(url) }),
+            "http://away.test/robots.txt" => {
+                Err(http::Error::Unreachable { host: host(url), problem: "it takes no connection".to_owned() })
+            }
+            "http://rules.test/to-no" => to("/no"),
+            "http://open.test/to-rules" => to("//rules.test/no#there"),
+            "http://open.test/to-refused" => to("http://refused.test/"),
+            "http://open.test/a/relative" => to("../b?c=d"),
+            "http://open.test/round" => to("/round"),
+            "http://open.test/to-file" => to("file:///etc/passwd"),
+            "http://open.test/to-nothing" => to("http://"),
+            "http://open.test/nowhere" => answer(302, "content-type", "text/plain", "led nowhere"),
+            "http://open.test/gone" => answer(410, "content-type", "text/plain", ""),
+            "http://open.test/zipped" => answer(200, "content-encoding", "gzip", ""),
+            "http://open.test/late" => Err(http::Error::TimedOut { host: host(url), limit: CALL }),
+            url if url.ends_with("/robots.txt") => answer(404, "content-type", "text/plain", ""),
+            _ => page(),
+        }
+    }
+
+    /// Where a visit went, and how it ended.
+    fn visit(url: &str, obeys: bool) -> (Vec<String>, Result<String, String>) {
+        let mut asked = Vec::new();
+        let send = |request: &Request| {
+            assert!(request.timeout <= CALL && request.headers.contains(&("user-agent".into(), "tester".into())));
+            let url = request.url.split('#').next().unwrap_or_default();
+            asked.push(url.strip_prefix("http://").unwrap_or(url).to_owned());
+            web(url)
+        };
+        let answer = Visit::new(send, "tester").page(&Url::parse(url).unwrap(), url, obeys);
+        (asked, answer.map(|response| String::from_utf8(response.body).unwrap()).map_err(words))
+    }
+
+    #[test]
+    fn visits_go_where_sites_let_them() {
+        let table: [Case; 20] = [
+            ("http://open.test/x", true, &["open.test/robots.txt", "open.test/x"], Ok("page")),
+            ("http://open.test/x", false, &["open.test/x"], Ok("page")),
+            ("http://rules.test/x", true, &["rules.test/robots.txt", "rules.test/x"], Ok("page")),
+            (
+                "http://rules.test/no",
+                true,
+                &["rules.test/robots.txt"],
+                Err("specifies that autonomous fetching of this page"),
+            ),
+            ("http://rules.test/no", false, &["rules.test/no"], Ok("page")),
+            ("http://closed.test/x", true, &["closed.test/robots.txt"], Err("received status 403 so assuming")),
+            (
+                "http://broken.test/x",
+                true,
+                &["broken.test/robots.txt"],
+                Err("specifies that autonomous fetching of this page"),
+            ),
+            (
+                "http://moved.test/no",
+                true,
+                &["moved.test/robots.txt", "rules.test/robots.txt"],
+                Err("(http://moved.test/robots.txt)"),
+            ),
+            (
+                "http://refused.test/x",
+                true,
+                &["refused.test/robots.txt"],
+                Err("does not allow this request to refused.test"),
+            ),
+            (
+                "http://away.test/x",
+                true,
+                &["away.test/robots.txt"],
+                Err("due to a connection issue: away.test cannot be reached"),
+            ),
+            (
+                "http://rules.test/to-no",
+                true,
+                &["rules.test/robots.txt", "rules.test/to-no", "rules.test/robots.txt"],
+                Err("<url>http://rules.test/no</url>"),
+            ),
+            (
+                "http://open.test/to-rules",
+                true,
+                &["open.test/robots.txt", "open.test/to-rules", "rules.test/robots.txt"],
+                Err("<url>http://rules.test/no#there</url>"),
+            ),
+            ("http://open.test/to-rules", false, &["open.test/to-rules", "rules.test/no"], Ok("page")),
+            ("http://open.test/a/relative#f", false, &["open.test/a/relative", "open.test/b?c=d"], Ok("page")),
+            ("http://open.test/to-file", false, &["open.test/to-file"], Err("\"file:///etc/passwd\", which is no URL")),
+            ("http://open.test/to-nothing", false, &["open.test/to-nothing"], Err("\"http://\", which is no URL")),
+            ("http://open.test/nowhere", false, &["open.test/nowhere"], Ok("led nowhere")),
+            (
+                "http://open.test/gone",
+                false,
+                &["open.test/gone"],
+                Err("Failed to fetch http://open.test/gone - status code 410"),
+            ),
+            ("http://open.test/zipped", false, &["open.test/zipped"], Err("sends it compressed (gzip)")),
+            ("http://open.test/late", false, &["open.test/late"], Err("did not answer in full within 25 seconds")),
+        ];
+        for (url, obeys, expected, outcome) in table {
+            let (asked, answer) = visit(url, obeys);
+            assert_eq!(asked, expected, "{url}");
+            match (answer, outcome) {
+                (Ok(text), Ok(expected)) => assert_eq!(text, expected, "{url}"),
+                (Err(problem), Err(part)) => assert!(problem.contains(part), "{url}: {problem}"),
+                (answer, _) => panic!("{url}: {answer:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn no_visit_goes_round_for_ever() {
+        for (url, obeys, count) in [("http://open.test/round", false, 21), ("http://round.test/x", true, 21)] {
+            let (asked, answer) = visit(url, obeys);
+            assert_eq!(asked.len(), count, "{url}");
+            assert!(answer.is_err_and(|problem| problem.contains("more than 20 times")));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The one function that reaches the host: a request through `wasi:http/outgoing-handler`, waited for with one deadline.
+//!
+//! Everything that is polled is dropped before what it belongs to, as the contract of WASI wants it.
+
+use std::time::Duration;
+
+use wasip2::{
+    clocks::monotonic_clock,
+    http::{
+        outgoing_handler,
+        types::{
+            ErrorCode, Fields, IncomingResponse, Method as WireMethod, OutgoingBody, OutgoingRequest, Scheme,
+            http_error_code,
+        },
+    },
+    io::{
+        poll::{Pollable, poll},
+        streams::{OutputStream, StreamError},
+    },
+};
+
+use super::{Error, Method, Request, Response};
+
+/// Bytes that are read at once.
+const CHUNK: u64 = 64 << 10;
+
+/// Sends a request and waits for its answer.
+///
+/// ```no_run
+/// use wharf_sdk::{http::{self, Method, Request}, prelude::*};
+///
+/// fn stars(repository: &str) -> Result<u64> {
+///     let url = format!("https://api.github.com/repos/{repository}");
+///     let response = http::send(&Request::new(Method::Get, url).header("accept", "application/json"))?;
+///     let answer: wharf_sdk::serde_json::Value = response.json()?;
+///     answer["stargazers_count"].as_u64().ok_or_else(|| Error::failed(format!("{repository} has no stars to count")))
+/// }
+/// ```
+pub fn send(request: &Request) -> Result<Response, Error> {
+    let target = Target::of(&request.url).ok_or_else(|| Error::Url(request.url.clone()))?;
+    let wait = Wait::new(target.host, request.timeout);
+    let outgoing = prepare(request, &target)?;
+    let unsent = || Error::Request("it has no body to write".to_owned());
+    let body = if request.body.is_empty() { None } else { Some(outgoing.body().map_err(|()| unsent())?) };
+    let coming = outgoing_handler::handle(outgoing, None).map_err(|code| wait.error(&code, request))?;
+    if let Some(body) = body {
+        let stream = body.write().map_err(|()| unsent())?;
+        // Who answers before it has read everything closes the stream; the answer tells why.
+        let written = write(&stream, &request.body, &wait);
+        drop(stream);
+        if written? {
+            OutgoingBody::finish(body, None).map_err(|code| wait.error(&code, request))?;
+        }
+    }
+    let answer = loop {
+        match coming.get() {
+            Some(answer) => break answer,
+            None => wait.until(&coming.subscribe())?,
+        }
+    };
+    match answer {
+        Ok(Ok(response)) => read(response, request, &wait),
+        Ok(Err(code)) => Err(wait.error(&code, request)),
+        Err(()) => Err(wait.unreachable("its answer was taken already")),
+    }
+}
+
+/// The parts of a URL, as WASI takes them.
+#[derive(Debug, PartialEq)]
+struct Target<'a> {
+    secure: bool,
+    authority: &'a str,
+    /// The authority without its port.
+    host: &'a str,
+    path: String,
+}
+
+impl<'a> Target<'a> {
+    fn of(url: &'a str) -> Option<Self> {
+        let (scheme, rest) = url.split_once("://")?;
+        let secure = match scheme.to_ascii_lowercase().as_str() {
+            "http" => false,
+            "https" => true,
+            _ => return None,
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let host = match authority.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            _ => authority,
+        };
+        // A password in a URL would end up in logs and in what a model reads.
+        if host.is_empty() || authority.contains('@') {
+            return None;
+        }
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        Some(Self { secure, authority, host, path })
+    }
+}
+
+fn prepare(request: &Request, target: &Target) -> Result<OutgoingRequest, Error> {
+    let mut headers: Vec<(String, Vec<u8>)> =
+        request.headers.iter().map(|(name, value)| (name.clone(), value.clone().into_bytes())).collect();
+    if !request.body.is_empty() {
+        headers.push(("content-length".to_owned(), request.body.len().to_string().into_bytes()));
+    }
+    let headers = Fields::from_list(&headers)
+        .map_err(|_| Error::Request("it has a header that may not be set, or that is not written right".to_owned()))?;
+    let outgoing = OutgoingRequest::new(headers);
+    let method = match request.method {
+        Method::Get => WireMethod::Get,
+        Method::Head => WireMethod::Head,
+        Method::Post => WireMethod::Post,
+        Method::Put => WireMethod::Put,
+        Method::Patch => WireMethod::Patch,
+        Method::Delete => WireMethod::Delete,
+    };
+    let scheme = if target.secure { Scheme::Https } else { Scheme::Http };
+    let set = || {
+        outgoing.set_method(&method)?;
+        outgoing.set_scheme(Some(&scheme))?;
+        outgoing.set_authority(Some(target.authority))?;
+        outgoing.set_path_with_query(Some(&target.path))
+    };
+    set().map_err(|()| Error::Url(request.url.clone()))?;
+    Ok(outgoing)
+}
+
+/// Writes all of a body. False if the other side wanted no more of it.
+fn write(stream: &OutputStream, mut rest: &[u8], wait: &Wait) -> Result<bool, Error> {
+    loop {
+        let room = match stream.check_write() {
+            Ok(room) => usize::try_from(room).unwrap_or(usize::MAX),
+            Err(_) => return Ok(false),
+        };
+        if room == 0 {
+            wait.until(&stream.subscribe())?;
+            continue;
+        }
+        let (now, later) = rest.split_at(room.min(rest.len()));
+        if now.is_empty() {
+            return Ok(stream.flush().is_ok());
+        }
+        if stream.write(now).is_err() {
+            return Ok(false);
+        }
+        rest = later;
+    }
+}
+
+fn read(response: IncomingResponse, request: &Request, wait: &Wait) -> Result<Response, Error> {
+    let status = response.status();
+    let mut headers = response.headers().entries();
+    headers.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
+    let taken = || wait.unreachable("its answer cannot be read");
+    let incoming = response.consume().map_err(|()| taken())?;
+    let stream = incoming.stream().map_err(|()| taken())?;
+    let mut body = Vec::new();
+    loop {
+        match stream.read(CHUNK) {
+            Ok(chunk) if chunk.is_empty() => wait.until(&stream.subscribe())?,
+            Ok(chunk) if body.len() + chunk.len() > request.max_body => {
+                return Err(Error::TooLong { host: wait.host.to_owned(), limit: request.max_body });
+            }
+            Ok(chunk) => body.extend(chunk),
+            Err(StreamError::Closed) => return Ok(Response { status, headers, body }),
+            Err(StreamError::LastOperationFailed(problem)) => {
+                return Err(match http_error_code(&problem) {
+                    Some(code) => wait.error(&code, request),
+                    None => wait.unreachable("the connection broke"),
+                });
+            }
+        }
+    }
+}
+
+/// How long a request may go on, and whom it waits for.
+struct Wait<'a> {
+    host: &'a str,
+    limit: Duration,
+    over: Pollable,
+}
+
+impl<'a> Wait<'a> {
+    fn new(host: &'a str, limit: Duration) -> Self {
+        let nanoseconds = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        Self { host, limit, over: monotonic_clock::subscribe_duration(nanoseconds) }
+    }
+
+    /// Waits for something, or for the end of the time.
+    fn until(&self, ready: &Pollable) -> Result<(), Error> {
+        let in_time = poll(&[ready, &self.over]).contains(&0);
+        if in_time { Ok(()) } else { Err(Error::TimedOut { host: self.host.to_owned(), limit: self.limit }) }
+    }
+
+    fn unreachable(&self, problem: &str) -> Error {
+        Error::Unreachable { host: self.host.to_owned(), problem: problem.to_owned() }
+    }
+
+    fn error(&self, code: &ErrorCode, request: &Request) -> Error {
+        let problem = match code {
+            ErrorCode::HttpRequestDenied => return Error::Refused { host: self.host.to_owned() },
+            ErrorCode::DestinationIpProhibited => return Error::PrivateAddress { host: self.host.to_owned() },
+            ErrorCode::HttpRequestUriInvalid => return Error::Url(request.url.clone()),
+            ErrorCode::DnsTimeout
+            | ErrorCode::ConnectionTimeout
+            | ErrorCode::ConnectionReadTimeout
+            | ErrorCode::ConnectionWriteTimeout
+            | ErrorCode::HttpResponseTimeout => "it did not answer in time",
+            ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => "there is no host of this name",
+            ErrorCode::ConnectionRefused | ErrorCode::DestinationUnavailable | ErrorCode::DestinationIpUnroutable => {
+                "it takes no connection"
+            }
+            ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => "the connection broke",
+            ErrorCode::TlsProtocolError | ErrorCode::TlsCertificateError | ErrorCode::TlsAlertReceived(_) => {
+                "no secure connection can be made, or its certificate is not trusted"
+            }
+            ErrorCode::HttpProtocolError => "it does not speak HTTP",
+            other => return self.unreachable(&format!("{other:?}")),
+        };
+        self.unreachable(problem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let parts =
+            |secure, authority, host, path: &str| Some(Target { secure, authority, host, path: path.to_owned() });
+        for (url, expected) in [
+            ("http://example.org", parts(false, "example.org", "example.org", "/")),
+            ("HTTPS://example.org:8443/a?b#c", parts(true, "example.org:8443", "example.org", "/a?b")),
+            ("http://example.org?q=/", parts(false, "example.org", "example.org", "/?q=/")),
+            ("http://[::1]:80/", parts(false, "[::1]:80", "[::1]", "/")),
+            ("http://[::1]/", parts(false, "[::1]", "[::1]", "/")),
+            ("ftp://example.org/", None),
+            ("example.org", None),
+            ("http://", None),
+            ("http://:80/", None),
+            ("http://user:word@example.org/", None),
+        ] {
+            assert_eq!(Target::of(url), expected, "{url}");
+        }
+    }
+}
