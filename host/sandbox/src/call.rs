@@ -12,16 +12,18 @@ use std::{
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 
 use crate::{
+    denial::{Denial, HttpUse},
     instance::{Instance, Operation, TRANSFER_SLACK_BYTES},
     limits::Refused,
     load::Plugin,
     masked::Masked,
-    network::{HttpUse, Traffic},
     operation::CallError,
     runtime::{Pace, Stopped},
     sandbox::Sandbox,
-    scope::{Denial, Events, Limits, Scope},
-    store::{CallState, State, Traces},
+    scope::{Events, Limits, Scope},
+    store::{CallState, State},
+    traces::Traces,
+    traffic::Traffic,
     warm::Key,
 };
 

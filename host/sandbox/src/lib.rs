@@ -15,6 +15,7 @@ mod cache;
 mod call;
 mod compile;
 mod component;
+mod denial;
 mod engine;
 mod files;
 mod handles;
@@ -35,12 +36,15 @@ mod sandbox;
 mod scope;
 pub mod sections;
 mod store;
+mod traces;
+mod traffic;
 mod warm;
 
 pub use bindings::model;
 pub use call::{Call, Report};
 pub use compile::{CompilerConfig, Program, compile_if_asked};
 pub use component::Exports;
+pub use denial::Denial;
 pub use instance::Operation;
 pub use load::{Code, Plugin};
 pub use load_error::{EngineError, LoadError};
@@ -50,4 +54,4 @@ pub use operation::{
     ToolAnswer,
 };
 pub use sandbox::{Sandbox, SandboxConfig};
-pub use scope::{Denial, Directory, Events, Limits, NoEvents, PluginSpec, Scope, Wait};
+pub use scope::{Directory, Events, Limits, NoEvents, PluginSpec, Scope, Wait};

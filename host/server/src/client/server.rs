@@ -16,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, encode::Encoder};
 
 use crate::{
-    access::{approval::Approver, scope::Scopes},
+    access::{approval::Approver, grants::Table, scope::Scopes},
     base::{ledger::Ledger, refusals::Refusals, request_state::Seal, text::escaped},
     config::{Config, Startup},
     observe::record::Observers,
@@ -139,12 +139,12 @@ impl Server {
     }
 
     /// Tells the operator, once for each text, what a plugin was refused, and where to allow it.
-    pub fn hint(&self, plugin: &str, text: String) {
+    pub fn hint(&self, plugin: &str, (text, table): (String, Table)) {
         let mut hinted = self.hinted.lock();
         let told = hinted.entry(plugin.to_owned()).or_default();
         if told.len() < HINTS_PER_PLUGIN && told.insert(text.clone()) {
             let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
-            tracing::warn!(plugin, "{text}; to allow it, edit [plugins.{plugin}.grants] in {file}");
+            tracing::warn!(plugin, "{text}; to allow it, edit [plugins.{plugin}.{}] in {file}", table.as_str());
         }
     }
 }

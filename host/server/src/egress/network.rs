@@ -11,8 +11,11 @@ use std::{
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Request, Response, Uri,
-    header::{ACCEPT_ENCODING, CONTENT_ENCODING, HOST, RANGE, USER_AGENT},
+    HeaderMap, HeaderName, HeaderValue, Request, Response, Uri,
+    header::{
+        ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE,
+        TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+    },
     request, response,
 };
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -28,7 +31,7 @@ use tokio::runtime::Handle;
 use wharf_sandbox::network::{Body, Error, HttpRefusal, Network, Sending, Unsent};
 
 use super::{
-    Allowance, Placeholder,
+    allowance::{Allowance, Placeholder},
     connect::{Allowed, Connector, Dialer, Proxy, Unconnected},
     mask::{Masker, Masks},
     rule::{self, HostPattern, Part, Rule, Template},
@@ -43,6 +46,19 @@ const IDLE: Duration = Duration::from_secs(30);
 const MAX_IDLE: usize = 64;
 /// How much is read from a connection before the guest takes it.
 const BUFFER_BYTES: usize = 64 << 10;
+
+/// Headers that are not a guest's to set. Runtimes of some languages set them all the same.
+const OF_CONNECTION: [HeaderName; 9] = [
+    HOST,
+    CONNECTION,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("http2-settings"),
+];
 
 type Sender = Client<Connector, Body>;
 
@@ -222,7 +238,10 @@ impl Inner {
         let (rule, target) = self.judge(&parts).map_err(Unsent::Denied)?;
         let sender = self.sender(allowed(rule)).ok_or(Unsent::Failed(Error::ConfigurationError))?;
         parts.uri = uri(&target, &parts.uri).map_err(|_| Unsent::Failed(Error::HttpRequestUriInvalid))?;
-        parts.headers.remove(HOST);
+        // These belong to the connection, and the host to the URL that was judged, whatever the guest says.
+        for name in OF_CONNECTION {
+            parts.headers.remove(name);
+        }
         let agent = HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION")));
         parts.headers.entry(USER_AGENT).or_insert(agent);
         let injected = self.prepare(rule, &mut parts.headers).await.map_err(|error| {
@@ -234,7 +253,7 @@ impl Inner {
         })?;
         let proxy = self.connector.proxy.as_ref().filter(|_| target.scheme == Scheme::Http);
         if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.clone()) {
-            parts.headers.insert(http::header::PROXY_AUTHORIZATION, authorization);
+            parts.headers.insert(PROXY_AUTHORIZATION, authorization);
         }
         let given_away: Arc<OnceLock<String>> = Arc::default();
         let body = match self.placeholders.is_empty() {

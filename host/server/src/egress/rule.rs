@@ -39,6 +39,11 @@ impl Written {
     pub fn url(url: impl Into<String>) -> Self {
         Self(Table { url: url.into(), methods: None, headers: toml::Table::new(), private: false, secrets: Vec::new() })
     }
+
+    /// The same, wherever the host leads to.
+    pub fn private(url: impl Into<String>) -> Self {
+        Self(Table { private: true, ..Self::url(url).0 })
+    }
 }
 
 impl<'de> Deserialize<'de> for Written {
@@ -297,12 +302,12 @@ pub fn hint(denial: &HttpDenial, clear: fn(&str) -> String) -> String {
     let (method, url) = (clear(method), clear(url));
     let wanted = format!("it wanted {method} {url}");
     match why {
-        HttpRefusal::NoRule => format!("{wanted}; add {} to `http` to allow it", line(&method, &url)),
+        HttpRefusal::NoRule => format!("{wanted}, which the entry {} of `http` would allow", line(&method, &url)),
         HttpRefusal::Address(address) => format!(
             "{wanted}, which leads to {address}, no public address; `private = true` on its rule allows private addresses, and \
              an address of the link or of a cloud's metadata has to stand in the rule itself"
         ),
-        HttpRefusal::Limit(name) => format!("{wanted}; the limit `{name}` is used up"),
+        HttpRefusal::Limit(name) => format!("{wanted}; its limit `{name}` is used up"),
         HttpRefusal::Malformed(problem) => format!("{wanted}; {problem}"),
         HttpRefusal::Placeholder(secret) => format!(
             "{wanted} and had the placeholder of the secret `{secret}` in a place where that secret does not belong; no rule \
@@ -428,8 +433,8 @@ mod tests {
         ] {
             let denial = HttpDenial { method: method.into(), url: url.into(), why: HttpRefusal::NoRule };
             let hint = hint(&denial, str::to_owned);
-            let (_, line) = hint.split_once("add ").unwrap();
-            let (line, _) = line.split_once(" to `http`").unwrap();
+            let (_, line) = hint.split_once("the entry ").unwrap();
+            let (line, _) = line.split_once(" of `http`").unwrap();
             assert_eq!(found(&rules(line).unwrap(), method, url), Some(0), "{line}");
         }
     }

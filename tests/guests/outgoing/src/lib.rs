@@ -190,6 +190,18 @@ impl Plugin {
         sent(&args).unwrap_or_else(|error| format!("error: {error}"))
     }
 
+    /// Sends a request and reads the response; answers the length of its body.
+    fn ping(args: Send) -> Result<String> {
+        let length = request(&args.url, "GET", &args.headers).and_then(|request| {
+            let sent = outgoing_handler::handle(request, None).map_err(|error| format!("{error:?}"))?;
+            let body = wait(&sent)?.consume().map_err(|()| "consumed")?;
+            let mut bytes = Vec::new();
+            read(&body.stream().map_err(|()| "no stream")?, &mut bytes)?;
+            Ok(bytes.len())
+        });
+        length.map(|length| length.to_string()).map_err(Error::Failed)
+    }
+
     /// Sends many requests at once, and answers how many of each status or error came back.
     fn many(args: Many) -> String {
         let mut told: BTreeMap<String, u32> = BTreeMap::new();
