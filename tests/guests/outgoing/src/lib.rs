@@ -93,6 +93,17 @@ fn request(url: &str, method: &str, headers: &BTreeMap<String, String>) -> Resul
     Ok(request)
 }
 
+/// How many pages of memory there are.
+#[cfg(target_family = "wasm")]
+fn pages() -> usize {
+    core::arch::wasm32::memory_size(0)
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn pages() -> usize {
+    0
+}
+
 fn write(stream: &OutputStream, mut bytes: &[u8]) -> Result<(), String> {
     while !bytes.is_empty() {
         stream.subscribe().block();
@@ -285,7 +296,7 @@ impl Plugin {
     fn look_for(args: Needle) -> String {
         let answer =
             Self::send(Send { url: args.url, method: None, headers: BTreeMap::new(), body: None, first_byte_ms: None });
-        let pages = core::arch::wasm32::memory_size(0);
+        let pages = pages();
         let backwards = args.backwards.as_bytes();
         let mut found = 0;
         for start in 1024..(pages << 16).saturating_sub(backwards.len()) {
