@@ -37,6 +37,8 @@ pub struct Report<T> {
     /// About how many bytes of the limit on output the outcome takes. `None` if there is no outcome, or if it is questions,
     /// which have limits of their own.
     pub bytes: Option<usize>,
+    /// Whether the outcome is an answer that says itself that the operation failed.
+    pub says_failed: bool,
 }
 
 /// What a plugin is to do, for which client, and within which limits.
@@ -77,7 +79,9 @@ impl Plugin {
         };
         let result = result.map_err(|error| explain(error, &traces, limits));
         let bytes = result.as_ref().ok().and_then(O::bytes);
-        Report { bytes, result, denials: traces.denials(), printed: traces.printed(), took: started.elapsed() }
+        let says_failed = result.as_ref().is_ok_and(O::says_failed);
+        let (denials, printed) = (traces.denials(), traces.printed());
+        Report { bytes, says_failed, result, denials, printed, took: started.elapsed() }
     }
 
     /// Waits for a slot to run in. If the plugin has no other call running, the call may also take one of the slots that are

@@ -47,6 +47,9 @@ pub const MEMORY_MIB: usize = 64;
 pub const TIMEOUT_MS: u64 = 30_000;
 pub const OUTPUT_KIB: usize = 4096;
 
+pub const AUDIT_ROTATE_MIB: usize = 64;
+pub const AUDIT_KEEP: usize = 8;
+
 pub const TOTAL_TASKS: usize = 1024;
 pub const TASK_TIMEOUT_MS: u64 = 600_000;
 pub const TASK_TTL_MS: u64 = 600_000;

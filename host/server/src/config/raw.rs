@@ -18,6 +18,7 @@ pub struct Config {
     pub protocol: Protocol,
     pub roots: Roots,
     pub limits: Limits,
+    pub audit: Option<Audit>,
     pub plugins: InFileOrder<Plugin>,
 }
 
@@ -92,6 +93,16 @@ pub struct Limits {
     pub output_kib: Option<usize>,
     pub task_timeout_ms: Option<u64>,
     pub task_ttl_ms: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    pub file: String,
+    pub arguments: Option<String>,
+    pub on_failure: Option<String>,
+    pub rotate_mib: Option<usize>,
+    pub keep: Option<usize>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -1,5 +1,5 @@
 //! The record of a run: who used which plugin for what, what it was allowed to touch, and how it ended. Of the contents of a
-//! call, only the sizes are recorded.
+//! call, only the sizes are recorded; what a journal keeps of arguments goes past the observers.
 
 use std::{
     fmt,
@@ -7,9 +7,11 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use wharf_protocol::Method;
+use serde_json::Value;
+use wharf_protocol::{Method, Revision, meta::Trace};
 use wharf_sandbox::{CallError, Denial, Scope};
 
+use super::journal::{Event, Journal, Promise, Room, Run, Unrecorded};
 use crate::base::principal::Principal;
 
 /// One run of a plugin, or a call that was refused before it ran.
@@ -18,10 +20,12 @@ use crate::base::principal::Principal;
 pub struct CallRecord {
     /// Who made the call. None: wharf itself, which asks plugins for their lists.
     pub principal: Option<Principal>,
-    /// The id of the plugin.
+    /// The id of the plugin; empty if the call was refused because there is none.
     pub plugin: String,
-    /// The SHA-256 of the component that ran.
+    /// The SHA-256 of the component that ran; all zeros if there is none.
     pub digest: [u8; 32],
+    /// The request, if a client made one.
+    pub request: Option<RequestFacts>,
     /// What the plugin was to do.
     pub action: Action,
     /// What it could touch.
@@ -38,6 +42,42 @@ pub struct CallRecord {
     pub denials: Vec<Denial>,
     /// How it ended.
     pub ended: Ended,
+    /// If it was refused before it ran, why: the code of the error, or one word.
+    pub refusal: Option<String>,
+    /// What the approver said, if it was asked.
+    pub approved: Option<bool>,
+}
+
+/// What is known of the request that a run belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RequestFacts {
+    /// The revision that the client speaks.
+    pub revision: Revision,
+    /// The id of the request, as JSON.
+    pub id: String,
+    /// A digest of the session's id, which is itself a secret. None: the request belongs to no session.
+    pub session: Option<String>,
+    /// None: the program made the call itself.
+    pub transport: Option<Transport>,
+    /// The trace to which the client says that the request belongs.
+    pub trace: Option<Trace>,
+}
+
+impl RequestFacts {
+    pub fn new(revision: Revision, id: String) -> Self {
+        Self { revision, id, session: None, transport: None, trace: None }
+    }
+}
+
+/// How a request came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Transport {
+    /// Over a pipe, or any other reader and writer.
+    Pipe,
+    /// Over HTTP.
+    Http,
 }
 
 /// What a plugin was to do.
@@ -73,6 +113,11 @@ pub struct Granted {
 }
 
 impl Granted {
+    /// Whether the run could touch nothing outside its sandbox.
+    pub fn is_empty(&self) -> bool {
+        self.directories.is_empty() && self.variables.is_empty()
+    }
+
     fn of(scope: &Scope) -> Self {
         let directories = scope.directories.iter().map(|one| (one.guest_path.clone(), one.writable));
         let variables = scope.environment.iter().map(|(name, _)| name.clone());
@@ -138,25 +183,42 @@ pub trait Observer: Send + Sync {
     fn ended(&self, record: &CallRecord);
 }
 
-/// All observers; cheap to clone. Each run is also logged, at the level `debug`.
+/// All observers, and the journal if there is one; cheap to clone. Each run is also logged, at the level `debug`.
 #[derive(Clone, Default)]
-pub struct Observers(Arc<[Box<dyn Observer>]>);
+pub struct Observers {
+    all: Arc<[Box<dyn Observer>]>,
+    journal: Option<Arc<dyn Journal>>,
+}
 
 impl Observers {
     /// The given observers, and the log.
-    pub fn new(all: Vec<Box<dyn Observer>>) -> Self {
-        Self(all.into())
+    pub fn new(all: Vec<Box<dyn Observer>>, journal: Option<Arc<dyn Journal>>) -> Self {
+        Self { all: all.into(), journal }
+    }
+
+    /// Whether anybody would be told about a run.
+    pub fn are_there(&self) -> bool {
+        !self.all.is_empty() || self.journal.is_some() || tracing::enabled!(tracing::Level::DEBUG)
+    }
+
+    /// Tells the journal, if there is one.
+    pub fn note(&self, event: impl FnOnce() -> Event) {
+        if let Some(journal) = &self.journal {
+            journal.note(&event());
+        }
     }
 
     /// Begins a record, unless nobody would be told about it.
     pub fn begin<'a>(&self, begun: impl FnOnce() -> Begun<'a>) -> Recording {
-        let told = !self.0.is_empty() || tracing::enabled!(tracing::Level::DEBUG);
-        Recording(told.then(|| {
-            let Begun { principal, plugin, digest, action, scope, bytes_in } = begun();
+        Recording(self.are_there().then(|| {
+            let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approved } = begun();
+            let journal = self.journal.as_ref();
+            let arguments = journal.zip(arguments).map(|(journal, arguments)| journal.arguments(arguments));
             let record = CallRecord {
                 principal,
                 plugin,
                 digest,
+                request,
                 action,
                 granted: scope.map(Granted::of).unwrap_or_default(),
                 began: SystemTime::now(),
@@ -165,8 +227,12 @@ impl Observers {
                 bytes_out: 0,
                 denials: Vec::new(),
                 ended: Ended::Cancelled,
+                refusal: None,
+                approved,
             };
-            Box::new(Told { observers: self.clone(), began: Instant::now(), record })
+            let (observers, began) = (self.clone(), Instant::now());
+            let arguments = arguments.unwrap_or_default();
+            Box::new(Told { observers, began, record, arguments, room: None, begun: None, refused: false, over: false })
         }))
     }
 
@@ -187,7 +253,7 @@ impl Observers {
             ended = ended.as_str(),
             "a run ended"
         );
-        for observer in &*self.0 {
+        for observer in &*self.all {
             observer.ended(record);
         }
     }
@@ -198,9 +264,12 @@ pub struct Begun<'a> {
     pub principal: Option<Principal>,
     pub plugin: String,
     pub digest: [u8; 32],
+    pub request: Option<RequestFacts>,
     pub action: Action,
     pub scope: Option<&'a Scope>,
     pub bytes_in: usize,
+    pub arguments: Option<&'a Value>,
+    pub approved: Option<bool>,
 }
 
 /// The record of a run that is not over. If it is dropped without [`Recording::end`], the run was cancelled. Empty if nobody
@@ -211,21 +280,101 @@ struct Told {
     observers: Observers,
     began: Instant,
     record: CallRecord,
+    /// What the journal keeps of the arguments.
+    arguments: String,
+    room: Room,
+    /// The number of the journal's entry that says that the run began.
+    begun: Option<u64>,
+    /// Whether the journal itself has refused it, which it counts.
+    refused: bool,
+    /// Whether everybody has been told.
+    over: bool,
 }
 
 impl Recording {
-    pub fn end(mut self, ended: Ended, bytes_out: usize, denials: &[Denial]) {
-        if let Some(told) = &mut self.0 {
+    /// Makes sure that the journal can keep the record of this run, before the run begins. A run that can reach anything
+    /// outside its sandbox is noted there already now, so that it leaves a trace even if wharf does not live to see its end.
+    pub async fn admit(&mut self) -> Result<(), Unrecorded> {
+        let Some(told) = &mut self.0 else { return Ok(()) };
+        let Some(journal) = told.observers.journal.clone() else { return Ok(()) };
+        let admitted = async {
+            told.room = journal.room(told.bytes()).await?;
+            if told.record.granted.is_empty() {
+                return Ok(());
+            }
+            told.begun = journal.begun(&told.run()).await?;
+            Ok(())
+        };
+        let admitted = admitted.await;
+        if admitted.is_err() {
+            (told.record.ended, told.record.refusal) = (Ended::Refused, Some("audit".into()));
+            told.refused = true;
+        }
+        admitted
+    }
+
+    /// Ends the record. Resolves when the journal has kept it; everybody is told even if that is not waited for. Fails if the
+    /// answer must not leave.
+    #[must_use = "the answer has to wait for this"]
+    pub fn end(
+        mut self,
+        ended: Ended,
+        bytes_out: usize,
+        denials: &[Denial],
+    ) -> impl Future<Output = Result<(), Unrecorded>> + Send + 'static {
+        let kept = self.0.as_mut().and_then(|told| {
             let record = &mut told.record;
             (record.ended, record.bytes_out, record.denials) = (ended, bytes_out, denials.to_vec());
+            told.tell()
+        });
+        async move {
+            match kept {
+                Some(kept) => kept.await.map(|_| ()),
+                None => Ok(()),
+            }
         }
+    }
+
+    /// Ends the record of a call that did not run. `why`: the code of the error, or one word.
+    pub async fn refuse(mut self, why: String) {
+        if let Some(told) = &mut self.0 {
+            told.record.refusal = Some(why);
+        }
+        // The refusal stands, whether or not the journal can keep it.
+        self.end(Ended::Refused, 0, &[]).await.ok();
+    }
+}
+
+impl Told {
+    /// About how many bytes of the record come from the client.
+    fn bytes(&self) -> usize {
+        let name = match &self.record.action {
+            Action::List => 0,
+            Action::Request { name, .. } => name.len(),
+        };
+        name + self.arguments.len()
+    }
+
+    fn run(&self) -> Run<'_> {
+        Run { record: &self.record, arguments: &self.arguments, begun: self.begun }
+    }
+
+    /// Tells everybody, once.
+    fn tell(&mut self) -> Option<Promise<Option<u64>>> {
+        if std::mem::replace(&mut self.over, true) {
+            return None;
+        }
+        self.record.took = self.began.elapsed();
+        self.observers.tell(&self.record);
+        let room = self.room.take();
+        let journal = self.observers.journal.as_ref().filter(|_| !self.refused)?;
+        Some(journal.ended(&self.run(), room))
     }
 }
 
 impl Drop for Told {
     fn drop(&mut self) {
-        self.record.took = self.began.elapsed();
-        self.observers.tell(&self.record);
+        drop(self.tell());
     }
 }
 
@@ -249,17 +398,20 @@ mod tests {
             principal: Some(Principal::Process),
             plugin: "a".into(),
             digest: [0; 32],
+            request: None,
             action: Action::List,
             scope: None,
             bytes_in: 2,
+            arguments: None,
+            approved: None,
         }
     }
 
     #[test]
     fn every_run_is_told_of_once_however_it_ends() {
         let kept = Kept::default();
-        let observers = Observers::new(vec![Box::new(kept.clone())]);
-        observers.begin(begun).end(Ended::Done, 7, &[Denial::NoDirectory]);
+        let observers = Observers::new(vec![Box::new(kept.clone())], None);
+        drop(observers.begin(begun).end(Ended::Done, 7, &[Denial::NoDirectory]));
         drop(observers.begin(begun));
         let told = kept.0.lock();
         let endings: Vec<_> = told.iter().map(|record| (record.ended, record.bytes_out)).collect();
