@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::{
     access::scope::Scopes,
-    config::{self, CommandLine, Config, Plugin},
+    config::{self, CommandLine, Config, Plugin, audit},
     observe::{journal::Event, record::Observers},
 };
 
@@ -46,12 +46,16 @@ pub struct Current {
     config: watch::Sender<Arc<Config>>,
     scopes: Arc<Scopes>,
     observers: Observers,
+    /// What is trusted because of the audit log that is being written, whatever a later config says of one.
+    audit: Vec<PathBuf>,
 }
 
 impl Current {
     pub fn new(origins: Origins, config: Arc<Config>, scopes: Arc<Scopes>, observers: Observers) -> Arc<Self> {
         note(&observers, None, &config);
-        Arc::new(Self { origins: Mutex::new(origins), config: watch::Sender::new(config), scopes, observers })
+        let audit = config.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file)).collect();
+        let (origins, config) = (Mutex::new(origins), watch::Sender::new(config));
+        Arc::new(Self { origins, config, scopes, observers, audit })
     }
 
     pub fn watch(&self) -> watch::Receiver<Arc<Config>> {
@@ -109,7 +113,9 @@ impl Current {
         let number = self.config.borrow().number + 1;
         new.number = number;
         note(&self.observers, Some(&self.config.borrow()), &new);
-        self.scopes.renew(new.places(origins.cache_dir.as_deref()));
+        let mut places = new.places(origins.cache_dir.as_deref());
+        places.trusted.extend(self.audit.iter().cloned());
+        self.scopes.renew(places);
         self.config.send_replace(Arc::new(new));
         number
     }

@@ -33,9 +33,14 @@ impl Head {
     /// The head of a chain without lines.
     pub const NONE: Self = Self { seq: 0, hash: [0; 32] };
 
+    /// The number of the next line.
+    pub fn next(self) -> u64 {
+        self.seq.saturating_add(1)
+    }
+
     /// Adds a line with these members of a JSON object, such as `"event":"start"`, to `out`. Returns the new head.
     pub fn append(self, members: &str, out: &mut Vec<u8>) -> Self {
-        let seq = self.seq + 1;
+        let seq = self.next();
         let begin = out.len();
         out.extend_from_slice(format!("{{\"seq\":{seq},\"prev\":\"{}\",", hex(&self.hash)).as_bytes());
         out.extend_from_slice(members.as_bytes());
@@ -89,7 +94,7 @@ impl fmt::Display for Break {
             Self::Hash { before } => write!(
                 f,
                 "line {} does not follow line {before} as that stands there: one of them was changed after it was written",
-                before + 1
+                before.saturating_add(1)
             ),
             Self::Beginning => {
                 f.write_str("line 1 says that it follows another line: it was changed after it was written")
@@ -119,8 +124,8 @@ impl Verifier {
     pub fn line(&mut self, line: &[u8]) -> Result<(), Break> {
         let link: Link<'_> = serde_json::from_slice(line).map_err(|_| Break::NoLine)?;
         match self.head {
-            Some(head) if link.seq != head.seq + 1 => {
-                return Err(Break::Number { expected: head.seq + 1, found: link.seq });
+            Some(head) if link.seq != head.next() => {
+                return Err(Break::Number { expected: head.next(), found: link.seq });
             }
             Some(head) if link.prev != hex(&head.hash) => return Err(Break::Hash { before: head.seq }),
             None if link.seq == 1 && link.prev != hex(&Head::NONE.hash) => return Err(Break::Beginning),

@@ -326,7 +326,8 @@ fn shown(path: &Path) -> String {
 }
 
 fn clipped(text: &str) -> String {
-    clip_to(text, MAX_CHARS)
+    // A text of so many bytes has no more characters.
+    if text.len() <= MAX_CHARS { text.to_owned() } else { clip_to(text, MAX_CHARS) }
 }
 
 fn now() -> String {

@@ -54,7 +54,6 @@ pub struct Log {
     closed: AtomicBool,
     /// Resolves when the thread has ended.
     ended: Mutex<Option<oneshot::Receiver<()>>>,
-    refusals: Refusals,
 }
 
 impl Log {
@@ -68,6 +67,7 @@ impl Log {
             refused: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             open: AtomicU64::new(0),
+            refusals: Refusals::default(),
         });
         let (lines, items) = mpsc::channel();
         let (end, ended) = oneshot::channel();
@@ -86,7 +86,6 @@ impl Log {
             on_failure: config.on_failure,
             closed: AtomicBool::new(false),
             ended: Mutex::new(Some(ended)),
-            refusals: Refusals::default(),
         };
         log.add(entry::started());
         if let Some((aside, bytes)) = torn {
@@ -145,6 +144,7 @@ impl Log {
         Box::pin(async move {
             let told = timeout(WRITTEN_WITHIN, told).await;
             if told.is_err() {
+                state.refusals.say("answers, because writing the audit log takes too long");
                 // The thread takes this back as soon as it gets on.
                 state.failing.store(true, Ordering::Relaxed);
                 lines.send(Item::Look).ok();
@@ -189,7 +189,6 @@ impl Journal for Log {
             self.state.count(&room);
             return Box::pin(std::future::ready(Ok(room)));
         }
-        self.refusals.say("calls, because the audit log is written too slowly and too many lines wait for it");
         let room = Arc::clone(&self.state.room).acquire_many_owned(kib(bytes));
         let state = Arc::clone(&self.state);
         Box::pin(async move {
@@ -200,6 +199,7 @@ impl Journal for Log {
                     Ok(room)
                 }
                 _ => {
+                    state.refusals.say("calls, because too many lines wait for the audit log to be written");
                     state.refused.fetch_add(1, Ordering::Relaxed);
                     Err(Unrecorded)
                 }

@@ -21,7 +21,7 @@ use super::{
     files::{LogFile, Place},
 };
 use crate::{
-    base::text::hex,
+    base::{refusals::Refusals, text::hex},
     observe::journal::{Room, Unrecorded},
 };
 
@@ -48,6 +48,7 @@ pub struct State {
     pub lost: AtomicU64,
     /// How many calls have room and have not ended.
     pub open: AtomicU64,
+    pub refusals: Refusals,
 }
 
 impl State {
@@ -221,7 +222,7 @@ impl Writer {
                 continue;
             }
             self.file.write(&buffer)?;
-            let first = self.head.seq + 1;
+            let first = self.head.next();
             self.head = head;
             self.sync_at.get_or_insert_with(|| Instant::now() + SYNC_AFTER);
             for (seq, mut line) in (first..).zip(self.waiting.drain(..lines)) {

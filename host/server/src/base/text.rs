@@ -47,11 +47,11 @@ pub fn escaped_json(text: &str) -> String {
 
 /// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from(if value < 10 { b'0' + value } else { b'a' - 10 + value });
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(digit.into(), 16).unwrap_or('0'));
-        }
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 15));
     }
     text
 }

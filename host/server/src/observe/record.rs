@@ -65,6 +65,7 @@ pub struct RequestFacts {
 }
 
 impl RequestFacts {
+    /// Of a request that the program made itself.
     pub fn new(revision: Revision, id: String) -> Self {
         Self { revision, id, session: None, transport: None, trace: None }
     }
@@ -113,7 +114,8 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// Whether the run could touch nothing outside its sandbox.
+    /// Whether the run could touch nothing outside its sandbox. Whoever adds a kind of reach adds it here, so that a journal notes
+    /// such runs before they begin.
     pub fn is_empty(&self) -> bool {
         self.directories.is_empty() && self.variables.is_empty()
     }
