@@ -113,15 +113,15 @@ impl Log {
         }
     }
 
-    fn send(&self, members: String, room: Room, written: Option<oneshot::Sender<Result<u64, Unrecorded>>>) {
+    fn send(&self, line: Line) {
         // If the thread has ended, whoever waits sees that its sender is gone.
-        self.lines.send(Item::Line(Line { members, _room: room, written })).ok();
+        self.lines.send(Item::Line(line)).ok();
     }
 
     /// Adds a line that nobody waits for, if there is room.
     fn add(&self, members: String) {
         match self.room_now(members.len()) {
-            Some(room) => self.send(members, Some(room), None),
+            Some(room) => self.send(Line { members, begins: false, _room: Some(room), written: None }),
             None => {
                 self.state.lost.fetch_add(1, Ordering::Relaxed);
             }
@@ -133,9 +133,9 @@ impl Log {
     }
 
     /// Adds a line. The promise resolves when it is written or cannot be.
-    fn promise(&self, members: String, room: Room) -> Promise<Option<u64>> {
+    fn promise(&self, members: String, begins: bool, room: Room) -> Promise<Option<u64>> {
         let (written, told) = oneshot::channel();
-        self.send(members, room, Some(written));
+        self.send(Line { members, begins, _room: room, written: Some(written) });
         let (continues, state) = (self.on_failure == OnFailure::Continue, Arc::clone(&self.state));
         let lines = self.lines.clone();
         if continues && state.failing.load(Ordering::Relaxed) {
@@ -208,7 +208,7 @@ impl Journal for Log {
     }
 
     fn begun(&self, run: &Run<'_>) -> Promise<Option<u64>> {
-        self.promise(entry::begun(run), None)
+        self.promise(entry::begun(run), true, None)
     }
 
     fn ended(&self, run: &Run<'_>, room: Room) -> Promise<Option<u64>> {
@@ -216,10 +216,10 @@ impl Journal for Log {
         match room {
             Some(room) => {
                 self.state.open.fetch_sub(1, Ordering::Relaxed);
-                self.promise(members, Some(room))
+                self.promise(members, false, Some(room))
             }
             None => match self.room_now(members.len()) {
-                Some(room) => self.promise(members, Some(room)),
+                Some(room) => self.promise(members, false, Some(room)),
                 None => {
                     self.state.lost.fetch_add(1, Ordering::Relaxed);
                     Box::pin(std::future::ready(Ok(None)))

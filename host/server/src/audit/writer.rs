@@ -25,6 +25,10 @@ use crate::{
     observe::journal::{Room, Unrecorded},
 };
 
+/// How long a line waits for those of other calls that run, so that many calls at once do not wake the thread one by one.
+const GATHER: Duration = Duration::from_micros(200);
+/// If no other line came in that time, for how many turns lines are not made to wait.
+const ALONE: u32 = 16;
 /// About how many bytes are written at once.
 const BATCH_BYTES: usize = 1 << 20;
 /// For how long a line may be in the system's memory only.
@@ -70,6 +74,8 @@ pub enum Item {
 
 pub struct Line {
     pub members: String,
+    /// Whether its call waits for it to begin.
+    pub begins: bool,
     /// Given back when the line is written.
     pub _room: Room,
     /// Is told the number of the line.
@@ -77,6 +83,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// A line that nobody waits for.
+    fn own(members: String) -> Self {
+        Self { members, begins: false, _room: None, written: None }
+    }
+
     fn told(&mut self, result: Result<u64, Unrecorded>) {
         if let Some(written) = self.written.take() {
             // This fails if nobody waits any more.
@@ -91,6 +102,8 @@ pub struct Writer {
     head: Head,
     rotate_bytes: u64,
     waiting: VecDeque<Line>,
+    /// For how many turns no line is to wait for others.
+    alone: u32,
     /// When what was written has to reach the disk.
     sync_at: Option<Instant>,
     /// The last head that the operator's log was told, and when.
@@ -116,6 +129,7 @@ impl Writer {
             head,
             rotate_bytes: rotate_bytes as u64,
             waiting: VecDeque::new(),
+            alone: 0,
             sync_at: None,
             told: (head, Instant::now()),
             failure: None,
@@ -132,12 +146,7 @@ impl Writer {
                 Some(at) => items.recv_timeout(at.saturating_duration_since(Instant::now())),
             };
             match next {
-                Ok(item) => {
-                    let more = std::iter::from_fn(|| items.try_recv().ok());
-                    for item in std::iter::once(item).chain(more) {
-                        open &= self.take(item);
-                    }
-                }
+                Ok(item) => open = self.take(item) && self.take_all(items) && self.gather(items),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => open = false,
             }
@@ -153,11 +162,40 @@ impl Writer {
         self.tell_head();
     }
 
+    /// Takes all lines that are there. False: the last line of all is among them.
+    fn take_all(&mut self, items: &Receiver<Item>) -> bool {
+        let mut open = true;
+        while open && let Ok(item) = items.try_recv() {
+            open = self.take(item);
+        }
+        open
+    }
+
+    /// Waits a moment if other calls are running, and takes what has come by then. Nobody has to wake this thread meanwhile.
+    fn gather(&mut self, items: &Receiver<Item>) -> bool {
+        // A call that waits for the line that says that it begins is no other one.
+        let begun = self.waiting.iter().filter(|line| line.begins).count() as u64;
+        if self.failure.is_some() || self.state.open.load(Ordering::Relaxed) <= begun {
+            return true;
+        }
+        if self.alone > 0 {
+            self.alone -= 1;
+            return true;
+        }
+        let before = self.waiting.len();
+        std::thread::park_timeout(GATHER);
+        let open = self.take_all(items);
+        if self.waiting.len() == before {
+            self.alone = ALONE;
+        }
+        open
+    }
+
     fn take(&mut self, item: Item) -> bool {
         let (mut line, last) = match item {
             Item::Line(line) => (line, false),
             Item::Look => return true,
-            Item::Close(members) => (Line { members, _room: None, written: None }, true),
+            Item::Close(members) => (Line::own(members), true),
         };
         if self.failure.is_some() {
             line.told(Err(Unrecorded));
@@ -201,7 +239,7 @@ impl Writer {
             if self.file.place()? == Place::Anew {
                 tracing::error!("the audit log was moved or removed; its lines go on in a new file");
                 let members = entry::missing(self.file.path());
-                self.waiting.push_front(Line { members, _room: None, written: None });
+                self.waiting.push_front(Line::own(members));
             }
             buffer.clear();
             let mut head = self.head;
@@ -283,7 +321,7 @@ impl Writer {
             (failure.problem.as_str(), failure.since.elapsed())
         });
         let members = entry::interrupted(problem, lasted, refused, lost);
-        self.waiting.push_back(Line { members, _room: None, written: None });
+        self.waiting.push_back(Line::own(members));
         if failure.is_some_and(|failure| failure.told) {
             tracing::info!("the audit log can be written again; {refused} calls were refused, {lost} lines are lost");
         }

@@ -445,7 +445,10 @@ impl Library {
         let digest_of = |served: &Served| *served.plugin.code().digest();
         if let Some(digest) = self.served.get(&id).map(digest_of) {
             let before = previous.as_ref().map(digest_of);
-            self.observers.note(|| Event::Served { plugin: id.clone(), digest, before });
+            // The same code with another config or another list is no other plugin.
+            if before != Some(digest) {
+                self.observers.note(|| Event::Served { plugin: id.clone(), digest, before });
+            }
         }
         self.count_changes(previous.as_ref().map(|old| &*old.offer), now.as_deref());
         self.change();
