@@ -175,7 +175,8 @@ mod tests {
             *line = String::from_utf8(line.clone()).unwrap().replace(from, to).into_bytes();
         };
         type Change<'a> = &'a dyn Fn(&mut Vec<Vec<u8>>);
-        let cases: [(&str, Change<'_>, Option<(usize, Break)>); 11] = [
+        type Case<'a> = (&'a str, Change<'a>, Option<(usize, Break)>);
+        let cases: [Case<'_>; 11] = [
             ("nothing", &|_| {}, None),
             ("the oldest lines are gone", &|all| drop(all.drain(..2)), None),
             ("an edit", &|all| edit(&mut all[2], "e2", "f2"), Some((3, Break::Hash { before: 3 }))),

@@ -5,6 +5,7 @@
 //! what `arguments` makes of them; nothing of results, secrets or variables' values.
 
 use std::{
+    borrow::Cow,
     path::Path,
     time::{Duration, SystemTime},
 };
@@ -336,22 +337,26 @@ fn now() -> String {
 
 fn with_arguments(call: &Call<'_>, arguments: &str) -> String {
     let mut text = members(call);
-    text.push_str(&safe(arguments.to_owned()));
+    text.push_str(&safe(arguments));
     text
 }
 
 /// The members of an object, without its braces.
 fn members(entry: &impl Serialize) -> String {
     // These types have nothing that JSON cannot hold.
-    let text = serde_json::to_string(entry).unwrap_or_else(|_| "{\"event\":\"unwritable\"}".into());
-    let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default();
-    safe(inner.to_owned())
+    let mut text = serde_json::to_string(entry).unwrap_or_else(|_| "{\"event\":\"unwritable\"}".into());
+    text.pop();
+    text.remove(0);
+    match safe(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(safe) => safe,
+    }
 }
 
 /// JSON on one line, without characters that could deceive a terminal.
-fn safe(json: String) -> String {
+fn safe(json: &str) -> Cow<'_, str> {
     let plain = json.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    if plain { json } else { escaped_json(&json) }
+    if plain { Cow::Borrowed(json) } else { Cow::Owned(escaped_json(json)) }
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@
 
 use std::{
     ffi::OsString,
-    fs::{File, OpenOptions},
+    fs::{DirBuilder, File, OpenOptions},
     io::{self, ErrorKind, Read, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -28,13 +29,13 @@ const TAIL_BYTES: u64 = 64 << 10;
 pub struct LogFile {
     path: PathBuf,
     keep: usize,
-    file: File,
+    file: Arc<File>,
     id: FileId,
     /// How long it is, as far as it was written as a whole.
     pub length: u64,
     /// Whether a write failed half-way, and what it left could not be taken away.
     ragged: bool,
-    _lock: File,
+    lock: Option<File>,
 }
 
 /// A file that was opened, and what was found in it.
@@ -57,6 +58,7 @@ pub enum Place {
 impl LogFile {
     pub fn open(config: &Audit) -> Result<Opened> {
         let path = &config.file;
+        make_folder(path)?;
         check(config)?;
         let lock = lock(path)?;
         let unusable = || format!("{}: the audit log cannot be opened", path.display());
@@ -81,9 +83,9 @@ impl LogFile {
             keep: config.keep,
             id: FileId::of(&metadata),
             length: metadata.len(),
-            file,
+            file: Arc::new(file),
             ragged: false,
-            _lock: lock,
+            lock: Some(lock),
         };
         Ok(Opened { file, head, torn })
     }
@@ -98,7 +100,7 @@ impl LogFile {
             self.file.set_len(self.length)?;
             self.ragged = false;
         }
-        if let Err(error) = self.file.write_all(lines) {
+        if let Err(error) = (&*self.file).write_all(lines) {
             self.ragged = self.file.set_len(self.length).is_err();
             return Err(error);
         }
@@ -106,8 +108,14 @@ impl LogFile {
         Ok(())
     }
 
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+    /// The file itself, to be synced while others write.
+    pub fn handle(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+
+    /// Lets others write the log. Nothing is written from then on.
+    pub fn unlock(&mut self) {
+        self.lock = None;
     }
 
     /// Makes sure that the file is still where it should be.
@@ -138,8 +146,20 @@ impl LogFile {
     fn begin_anew(&mut self) -> io::Result<()> {
         let file = open(&self.path)?;
         let metadata = file.metadata()?;
-        (self.file, self.id, self.length, self.ragged) = (file, FileId::of(&metadata), metadata.len(), false);
+        (self.id, self.length, self.ragged) = (FileId::of(&metadata), metadata.len(), false);
+        self.file = Arc::new(file);
         File::open(self.path.parent().unwrap_or(Path::new("/")))?.sync_all()
+    }
+}
+
+/// Makes the folder of the log, if only that is missing.
+fn make_folder(path: &Path) -> Result<()> {
+    let folder = path.parent().context("it has no folder")?;
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(error).with_context(|| format!("{}: the folder of the audit log cannot be made", folder.display()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -147,7 +167,9 @@ impl LogFile {
 pub fn check(config: &Audit) -> Result<()> {
     let path = &config.file;
     let folder = path.parent().context("it has no folder")?;
-    check_trusted_directory(folder, "folder of the audit log")?;
+    if folder.exists() {
+        check_trusted_directory(folder, "folder of the audit log")?;
+    }
     if path.exists() { check_trusted_file(path, "audit log") } else { Ok(()) }
 }
 
@@ -375,6 +397,17 @@ mod tests {
             assert!(refusal(&config).contains(expected), "{text}: {}", refusal(&config));
             assert_eq!(std::fs::read_to_string(&config.file).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn only_the_last_folder_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = config(&folder.path().join("audit"));
+        check(&inner).unwrap();
+        LogFile::open(&inner).unwrap();
+        assert_eq!(std::fs::metadata(folder.path().join("audit")).unwrap().mode() & 0o777, 0o700);
+        let deeper = config(&folder.path().join("a/b"));
+        assert!(refusal(&deeper).contains("the folder of the audit log cannot be made"), "{}", refusal(&deeper));
     }
 
     #[test]

@@ -4,31 +4,23 @@
 //! second. A crash of wharf loses no line of an answer that was given, and a crash of the machine those of its last second.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc,
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::{
-    sync::{Semaphore, oneshot},
-    time::timeout,
-};
+use tokio::{sync::oneshot, time::timeout};
 
 use super::{
     arguments::Writing,
     entry,
     files::{LogFile, Opened},
     key,
-    writer::{Item, Line, State, Writer},
+    writer::{Desk, Line, State},
 };
 use crate::{
-    base::refusals::Refusals,
     config::{
         Audit,
         audit::{OnFailure, key_file},
@@ -47,46 +39,30 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(5);
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
 pub struct Log {
-    lines: mpsc::Sender<Item>,
-    state: Arc<State>,
+    desk: Arc<Desk>,
     writing: Writing,
     on_failure: OnFailure,
-    closed: AtomicBool,
     /// Resolves when the thread has ended.
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl Log {
-    /// Opens the log, or begins it, and starts the thread that writes it.
+    /// Opens the log, or begins it, and starts the thread that looks after it.
     pub fn open(config: &Audit) -> Result<Arc<Self>> {
         let writing = Writing::new(&key::read_or_make(&key_file(&config.file))?, config.arguments)?;
         let Opened { file, head, torn } = LogFile::open(config)?;
-        let state = Arc::new(State {
-            failing: AtomicBool::new(false),
-            room: Arc::new(Semaphore::new(ROOM_KIB)),
-            refused: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            open: AtomicU64::new(0),
-            refusals: Refusals::default(),
-        });
-        let (lines, items) = mpsc::channel();
+        let desk = Arc::new(Desk::new(ROOM_KIB, file, head, config.rotate_bytes));
         let (end, ended) = oneshot::channel();
-        let writer = Writer::new(Arc::clone(&state), file, head, config.rotate_bytes);
-        let thread = std::thread::Builder::new().name("wharf-audit".into());
-        let run = move || {
-            writer.run(&items);
-            // This fails if nobody waits for the end.
-            end.send(()).ok();
+        let run = {
+            let desk = Arc::clone(&desk);
+            move || {
+                desk.run();
+                // This fails if nobody waits for the end.
+                end.send(()).ok();
+            }
         };
-        thread.spawn(run).context("no thread for the audit log")?;
-        let log = Self {
-            lines,
-            state,
-            writing,
-            on_failure: config.on_failure,
-            closed: AtomicBool::new(false),
-            ended: Mutex::new(Some(ended)),
-        };
+        std::thread::Builder::new().name("wharf-audit".into()).spawn(run).context("no thread for the audit log")?;
+        let log = Self { desk, writing, on_failure: config.on_failure, ended: Mutex::new(Some(ended)) };
         log.add(entry::started());
         if let Some((aside, bytes)) = torn {
             tracing::warn!("the audit log ended with an unfinished line, which is now in {}", aside.display());
@@ -107,47 +83,50 @@ impl Log {
     }
 
     fn say_stop(&self) {
-        if !self.closed.swap(true, Ordering::Relaxed) {
-            // This fails if the thread has ended, and then there is nothing to close.
-            self.lines.send(Item::Close(entry::stopped(self.state.open.load(Ordering::Relaxed)))).ok();
-        }
+        self.desk.close(|| entry::stopped(self.state().open.load(Ordering::Relaxed)));
     }
 
-    fn send(&self, line: Line) {
-        // If the thread has ended, whoever waits sees that its sender is gone.
-        self.lines.send(Item::Line(line)).ok();
+    fn state(&self) -> &Arc<State> {
+        &self.desk.state
     }
 
     /// Adds a line that nobody waits for, if there is room.
     fn add(&self, members: String) {
         match self.room_now(members.len()) {
-            Some(room) => self.send(Line { members, begins: false, _room: Some(room), written: None }),
+            Some(room) => self.desk.add(Line { members, _room: Some(room), written: None }),
             None => {
-                self.state.lost.fetch_add(1, Ordering::Relaxed);
+                self.state().lost.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
 
     fn room_now(&self, bytes: usize) -> Room {
-        Arc::clone(&self.state.room).try_acquire_many_owned(kib(bytes)).ok()
+        Arc::clone(&self.state().room).try_acquire_many_owned(kib(bytes)).ok()
     }
 
     /// Adds a line. The promise resolves when it is written or cannot be.
-    fn promise(&self, members: String, begins: bool, room: Room) -> Promise<Option<u64>> {
-        let (written, told) = oneshot::channel();
-        self.send(Line { members, begins, _room: room, written: Some(written) });
-        let (continues, state) = (self.on_failure == OnFailure::Continue, Arc::clone(&self.state));
-        let lines = self.lines.clone();
-        if continues && state.failing.load(Ordering::Relaxed) {
-            return Box::pin(std::future::ready(Ok(None)));
+    fn promise(&self, members: String, room: Room) -> Promise<Option<u64>> {
+        let (written, mut told) = oneshot::channel();
+        self.desk.add(Line { members, _room: room, written: Some(written) });
+        let continues = self.on_failure == OnFailure::Continue;
+        // In most cases it is written by now.
+        match told.try_recv() {
+            Ok(Ok(seq)) => return Box::pin(std::future::ready(Ok(Some(seq)))),
+            _ if continues && self.state().failing.load(Ordering::Relaxed) => {
+                return Box::pin(std::future::ready(Ok(None)));
+            }
+            Ok(Err(unrecorded)) if !continues => return Box::pin(std::future::ready(Err(unrecorded))),
+            Ok(Err(_)) => return Box::pin(std::future::ready(Ok(None))),
+            Err(_) => {}
         }
+        let desk = Arc::clone(&self.desk);
         Box::pin(async move {
             let told = timeout(WRITTEN_WITHIN, told).await;
             if told.is_err() {
-                state.refusals.say("answers, because writing the audit log takes too long");
+                desk.state.refusals.say("answers, because writing the audit log takes too long");
                 // The thread takes this back as soon as it gets on.
-                state.failing.store(true, Ordering::Relaxed);
-                lines.send(Item::Look).ok();
+                desk.state.failing.store(true, Ordering::Relaxed);
+                desk.wake();
             }
             match told {
                 Ok(Ok(Ok(seq))) => Ok(Some(seq)),
@@ -158,7 +137,7 @@ impl Log {
     }
 
     fn refuse<T: Send + 'static>(&self) -> Promise<T> {
-        self.state.refused.fetch_add(1, Ordering::Relaxed);
+        self.state().refused.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::ready(Err(Unrecorded)))
     }
 }
@@ -181,16 +160,16 @@ impl Journal for Log {
 
     fn room(&self, bytes: usize) -> Promise<Room> {
         let refuses = self.on_failure == OnFailure::Refuse;
-        if refuses && self.state.failing.load(Ordering::Relaxed) {
+        if refuses && self.state().failing.load(Ordering::Relaxed) {
             return self.refuse();
         }
         let room = self.room_now(bytes);
         if room.is_some() || !refuses {
-            self.state.count(&room);
+            self.state().count(&room);
             return Box::pin(std::future::ready(Ok(room)));
         }
-        let room = Arc::clone(&self.state.room).acquire_many_owned(kib(bytes));
-        let state = Arc::clone(&self.state);
+        let room = Arc::clone(&self.state().room).acquire_many_owned(kib(bytes));
+        let state = Arc::clone(self.state());
         Box::pin(async move {
             match timeout(ROOM_WITHIN, room).await {
                 Ok(Ok(room)) => {
@@ -208,20 +187,20 @@ impl Journal for Log {
     }
 
     fn begun(&self, run: &Run<'_>) -> Promise<Option<u64>> {
-        self.promise(entry::begun(run), true, None)
+        self.promise(entry::begun(run), None)
     }
 
     fn ended(&self, run: &Run<'_>, room: Room) -> Promise<Option<u64>> {
         let members = entry::ended(run);
         match room {
             Some(room) => {
-                self.state.open.fetch_sub(1, Ordering::Relaxed);
-                self.promise(members, false, Some(room))
+                self.state().open.fetch_sub(1, Ordering::Relaxed);
+                self.promise(members, Some(room))
             }
             None => match self.room_now(members.len()) {
-                Some(room) => self.promise(members, false, Some(room)),
+                Some(room) => self.promise(members, Some(room)),
                 None => {
-                    self.state.lost.fetch_add(1, Ordering::Relaxed);
+                    self.state().lost.fetch_add(1, Ordering::Relaxed);
                     Box::pin(std::future::ready(Ok(None)))
                 }
             },
