@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::{
     access::scope::Scopes,
     config::{self, CommandLine, Config, Plugin, audit},
-    observe::{journal::Event, record::Observers},
+    observe::{journal::Event, observers::Observers},
 };
 
 /// Where a config comes from, each time it is read.

@@ -28,7 +28,8 @@ use crate::{
     methods::call::direct,
     observe::{
         journal::Journal,
-        record::{Observer, Observers, Transport},
+        observers::Observers,
+        record::{Observer, Transport},
     },
     plugins::{library::Library, snapshot::PluginStatus, status::Status, watcher},
     transport::{self, pipe::Client, stdio},

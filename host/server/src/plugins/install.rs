@@ -17,7 +17,10 @@ use crate::{
     base::{ledger::Ledger, text::escaped},
     bridge::{self, Offer},
     config::PluginConfig,
-    observe::record::{Action, Begun, Ended, Observers},
+    observe::{
+        observers::{Begun, Observers},
+        record::{Action, Ended},
+    },
     schema::{budget, budget::Lengths},
 };
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     base::text::escaped,
-    observe::{journal::Event, record::Observers},
+    observe::{journal::Event, observers::Observers},
 };
 
 /// How long clients wait for the first load. Plugins that are not ready by then follow later.

@@ -6,7 +6,7 @@ use wharf_protocol::{Method, RpcError, error::clip, params::Params};
 use crate::{
     bridge,
     client::context::Context,
-    observe::record::{Action, Begun},
+    observe::{observers::Begun, record::Action},
 };
 
 /// Whether requests of this method run plugins.

@@ -8,7 +8,10 @@ use super::failed::Failed;
 use crate::{
     base::request_state::{Binding, Carried},
     client::context::Context,
-    observe::record::{Action, Begun, Recording},
+    observe::{
+        observers::{Begun, Recording},
+        record::Action,
+    },
     plugins::catalog::Served,
 };
 

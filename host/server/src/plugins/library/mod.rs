@@ -32,7 +32,7 @@ use crate::{
     base::ledger::Ledger,
     bridge::Offer,
     config::{Config, PluginConfig, Source, State},
-    observe::{journal::Event, record::Observers},
+    observe::{journal::Event, observers::Observers},
 };
 
 mod wanted;
