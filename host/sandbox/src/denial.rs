@@ -50,4 +50,6 @@ pub struct HttpUse {
     pub bytes_out: u64,
     /// Bytes of the response's body that were received.
     pub bytes_in: u64,
+    /// Whether it was refused, by the operator's rules or limits.
+    pub denied: bool,
 }

@@ -152,6 +152,11 @@ pub(crate) mod sealed {
         /// About how many bytes of the plugin's limit on output an outcome takes. `None` if it is questions, which have limits
         /// of their own.
         fn bytes(outcome: &Self::Outcome) -> Option<usize>;
+
+        /// Whether the outcome is an answer that says that the operation failed.
+        fn says_failed(_: &Self::Outcome) -> bool {
+            false
+        }
     }
 }
 
@@ -181,6 +186,10 @@ impl sealed::Perform for CallTool {
 
     fn bytes(outcome: &Self::Outcome) -> Option<usize> {
         outcome.bytes(ToolAnswer::bytes)
+    }
+
+    fn says_failed(outcome: &Self::Outcome) -> bool {
+        matches!(outcome, Outcome::Done(ToolAnswer::Result(result)) if result.is_error)
     }
 }
 

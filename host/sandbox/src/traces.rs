@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use parking_lot::Mutex;
@@ -77,6 +77,7 @@ pub(crate) struct Exchange {
     pub(crate) status: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
+    pub(crate) denied: AtomicBool,
 }
 
 impl Exchange {
@@ -88,6 +89,7 @@ impl Exchange {
             status,
             bytes_out: self.bytes_out.load(Ordering::Relaxed),
             bytes_in: self.bytes_in.load(Ordering::Relaxed),
+            denied: self.denied.load(Ordering::Relaxed),
         }
     }
 }

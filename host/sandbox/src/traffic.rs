@@ -112,19 +112,23 @@ fn exchange<B>(request: &http::Request<B>) -> Exchange {
 
 /// The refusal of a guest that may make no requests at all.
 pub(crate) fn denied(traces: &Traces, request: &http::Request<Body>) -> Error {
-    let Exchange { method, url, .. } = exchange(request);
-    let why = HttpRefusal::NoRule;
+    let exchange = Arc::new(exchange(request));
+    traces.exchanges().add(&exchange);
+    deny(traces, &exchange, HttpRefusal::NoRule)
+}
+
+/// Notes that a request was refused.
+fn deny(traces: &Traces, exchange: &Exchange, why: HttpRefusal) -> Error {
     let error = error_of(&why);
+    exchange.denied.store(true, Ordering::Relaxed);
+    let (method, url) = (exchange.method.clone(), exchange.url.clone());
     traces.deny(Denial::Http(HttpDenial { method, url, why }));
     error
 }
 
 impl Shared {
     fn deny(&self, exchange: &Exchange, why: HttpRefusal) -> Error {
-        let error = error_of(&why);
-        let (method, url) = (exchange.method.clone(), exchange.url.clone());
-        self.traces.deny(Denial::Http(HttpDenial { method, url, why }));
-        error
+        deny(&self.traces, exchange, why)
     }
 
     async fn send(

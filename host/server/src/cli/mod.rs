@@ -7,6 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 mod arguments;
+mod audit;
 mod call;
 mod check;
 mod inspect;
@@ -59,6 +60,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
         Command::Check(file) => check::run(file.config.as_deref()).await,
         Command::Inspect { plugin } => inspect::run(&plugin).await,
         Command::Call(command) => call::run(command).await,
+        Command::Audit(command) => audit::run(command),
     }
 }
 

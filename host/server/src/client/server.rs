@@ -19,7 +19,7 @@ use crate::{
     access::{approval::Approver, grants::Table, scope::Scopes},
     base::{ledger::Ledger, refusals::Refusals, request_state::Seal, text::escaped},
     config::{Config, Startup},
-    observe::record::Observers,
+    observe::observers::Observers,
     plugins::published::Published,
     tasks::{Memory, Tasks},
 };
