@@ -119,7 +119,7 @@ impl Builder {
         self
     }
 
-    /// Tells the observer about every run of a plugin when it has ended.
+    /// Tells the observer about every run of a plugin when it has ended, and about every call that was refused before it ran.
     #[must_use]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));

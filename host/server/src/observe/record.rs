@@ -181,7 +181,7 @@ impl Ended {
     }
 }
 
-/// Is told about each run when it has ended. Called in the asynchronous task of the run, so it must not block.
+/// Is told about each run when it has ended, and about each call that was refused before it ran. Called in the asynchronous task of the run, so it must not block.
 pub trait Observer: Send + Sync {
     /// Takes the record of a run.
     fn ended(&self, record: &CallRecord);
