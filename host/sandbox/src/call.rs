@@ -41,7 +41,7 @@ pub struct Report<T> {
     /// About how many bytes of the limit on output the outcome takes. `None` if there is no outcome, or if it is questions,
     /// which have limits of their own.
     pub bytes: Option<usize>,
-    /// The HTTP requests that were made, refused ones among them: the first 64.
+    /// The HTTP requests that were made, refused ones among them: the first 128.
     pub requests: Vec<HttpUse>,
     /// Whether the outcome is an answer that says itself that the operation failed.
     pub says_failed: bool,

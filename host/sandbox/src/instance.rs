@@ -86,11 +86,12 @@ impl Instance {
         self.store.set_epoch_deadline(1);
     }
 
-    /// Ends the call. Returns how many bytes of memory the instance holds, or `None` if it holds too much to be used again.
+    /// Ends the call. Returns how many bytes of memory the instance holds, or `None` if it cannot be used again, because it
+    /// holds too much or something is still under way.
     pub(crate) fn rest(&mut self) -> Option<usize> {
         let state = self.store.data_mut();
-        state.rest();
-        (!state.budget.is_half_spent(self.base_bytes)).then(|| state.budget.used())
+        let kept = state.rest();
+        (kept && !state.budget.is_half_spent(self.base_bytes)).then(|| state.budget.used())
     }
 
     async fn list(&mut self, code: &Linked) -> Result<Listing, CallError> {

@@ -173,12 +173,18 @@ impl State {
         self.handles_limit
     }
 
-    /// Ends the call. Until the next one the instance holds only as many handles as are open.
-    pub(crate) fn rest(&mut self) {
+    /// Ends the call. Until the next one the instance holds only as many handles as are open. False if it cannot be kept, because
+    /// something that began in the call is still under way.
+    pub(crate) fn rest(&mut self) -> bool {
         self.settle();
+        let traffic = self.call.traffic.as_ref();
+        let idle = traffic.is_none_or(Traffic::is_idle);
+        // The guest may still hold these.
+        let charged = self.budget.grow(traffic.map_or(0, Traffic::header_bytes));
         self.listed = None;
         self.call = CallState::nobody();
         self.handles.shrink(self.table.iter_mut().count());
+        idle && charged
     }
 
     /// Begins another call.

@@ -8,7 +8,7 @@ use std::sync::{
 use parking_lot::Mutex;
 
 use crate::{
-    denial::{Denial, HttpUse},
+    denial::{Denial, HttpDenial, HttpRefusal, HttpUse},
     limits::Refused,
     output::Capture,
 };
@@ -16,7 +16,7 @@ use crate::{
 /// How many different denials are remembered of a call.
 const MAX_DENIALS: usize = 16;
 /// How many requests of a call are remembered for its report.
-const MAX_REMEMBERED: usize = 64;
+const MAX_REMEMBERED: usize = 128;
 
 /// What is still known of a call when its instance is gone or serves another call.
 #[derive(Clone, Default)]
@@ -49,7 +49,9 @@ impl Traces {
     /// Remembers what was refused.
     pub(crate) fn deny(&self, denial: Denial) {
         let mut denials = self.0.denials.lock();
-        if denials.len() < MAX_DENIALS && !denials.contains(&denial) {
+        // A secret that was nearly given away is never missed. There are only so many secrets.
+        let grave = matches!(&denial, Denial::Http(HttpDenial { why: HttpRefusal::Placeholder(_), .. }));
+        if (grave || denials.len() < MAX_DENIALS) && !denials.contains(&denial) && denials.len() < 4 * MAX_DENIALS {
             denials.push(denial);
         }
     }

@@ -9,19 +9,21 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     denial::{Denial, HttpDenial, HttpRefusal},
@@ -34,6 +36,8 @@ use crate::{
 /// What the host keeps at most for one request that is under way: what has been read but not passed on yet, what is to be written,
 /// and the connection.
 const REQUEST_BYTES: usize = 160 << 10;
+/// About how many bytes the host needs for a header field besides its name and value.
+const FIELD_BYTES: usize = 256;
 /// How long a request waits for one of the call's other requests to end, if there are too many at once.
 const TURN: Duration = Duration::from_secs(10);
 /// How much of a text of the guest is remembered: a method, or an address.
@@ -45,8 +49,10 @@ pub(crate) struct Traffic(Arc<Shared>);
 struct Shared {
     network: Arc<dyn Network>,
     limits: HttpLimits,
-    /// Cleared when the call is over. Nothing that is still under way then counts as complete.
-    alive: AtomicBool,
+    /// Cancelled when the call is over. Nothing that is still under way then counts as complete.
+    over: CancellationToken,
+    /// Bytes of headers of responses, which the guest may keep for as long as its instance lives.
+    header_bytes: AtomicUsize,
     made: AtomicUsize,
     turns: Arc<Semaphore>,
     bytes_in: AtomicU64,
@@ -59,13 +65,23 @@ impl Traffic {
     pub(crate) fn new(network: Arc<dyn Network>, limits: HttpLimits, memory: Account, traces: Traces) -> Self {
         let turns = Arc::new(Semaphore::new(limits.at_once.max(1)));
         let (made, bytes_in, bytes_out) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let alive = AtomicBool::new(true);
-        Self(Arc::new(Shared { network, limits, alive, made, turns, bytes_in, bytes_out, memory, traces }))
+        let (over, header_bytes) = (CancellationToken::new(), AtomicUsize::new(0));
+        Self(Arc::new(Shared { network, limits, over, header_bytes, made, turns, bytes_in, bytes_out, memory, traces }))
     }
 
     /// Ends everything that is under way.
     pub(crate) fn end(&self) {
-        self.0.alive.store(false, Ordering::Release);
+        self.0.over.cancel();
+    }
+
+    /// Whether no response is still being received.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.0.turns.available_permits() >= self.0.limits.at_once.max(1)
+    }
+
+    /// How many bytes of headers the guest may still hold.
+    pub(crate) fn header_bytes(&self) -> usize {
+        self.0.header_bytes.load(Ordering::Relaxed)
     }
 
     /// Hides in what the plugin says what only the network should know.
@@ -83,7 +99,11 @@ impl Traffic {
         let exchange = Arc::new(exchange(&request));
         shared.traces.exchanges().add(&exchange);
         async move {
-            let sent = shared.send(&exchange, request, options.unwrap_or_default()).await;
+            let sent = tokio::select! {
+                biased;
+                () = shared.over.cancelled() => Err(Unsent::Failed(Error::ConnectionTerminated)),
+                sent = shared.send(&exchange, request, options.unwrap_or_default()) => sent,
+            };
             sent.map_err(|unsent| match unsent {
                 Unsent::Denied(why) => shared.deny(&exchange, why),
                 Unsent::Failed(error) => error,
@@ -145,7 +165,8 @@ impl Shared {
             Ok(turn) => turn.ok(),
             Err(_) => return Err(limit("http_at_once")),
         };
-        let charge = self.memory.charge(REQUEST_BYTES).map_err(|_| limit("total_memory_mib"))?;
+        let no_room = |_| Unsent::Failed(Error::InternalError(Some("the memory of all calls is used up".into())));
+        let charge = self.memory.charge(REQUEST_BYTES).map_err(no_room)?;
         let part = |outgoing| Part { shared: Arc::clone(self), exchange: Arc::clone(exchange), outgoing };
         let request = request.map(|body| Upload { inner: body, part: part(true) }.boxed_unsync());
         // The time that the guest allows for connecting is part of the time until the first byte.
@@ -158,6 +179,14 @@ impl Shared {
             },
             None => sending.await?,
         };
+        let field = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + FIELD_BYTES;
+        let headers: usize = response.headers().iter().map(field).sum();
+        self.header_bytes.fetch_add(headers, Ordering::Relaxed);
+        if self.bytes_in.fetch_add(headers as u64, Ordering::Relaxed).saturating_add(headers as u64)
+            > self.limits.in_bytes
+        {
+            return Err(limit("http_in_kib"));
+        }
         exchange.status.store(response.status().as_u16().into(), Ordering::Relaxed);
         Ok(response.map(|body| {
             let held = Some((turn, charge));
@@ -177,7 +206,7 @@ struct Part {
 
 impl Part {
     fn is_alive(&self) -> bool {
-        self.shared.alive.load(Ordering::Acquire)
+        !self.shared.over.is_cancelled()
     }
 
     /// Judges what a body gives next.

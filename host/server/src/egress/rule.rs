@@ -309,8 +309,9 @@ pub fn hint(denial: &HttpDenial, clear: fn(&str) -> String) -> String {
         ),
         HttpRefusal::Limit(name) => format!("{wanted}; its limit `{name}` is used up"),
         HttpRefusal::Malformed(problem) => format!("{wanted}; {problem}"),
+        // Nothing of the plugin's own is in this sentence, so that it cannot be drowned in others like it.
         HttpRefusal::Placeholder(secret) => format!(
-            "{wanted} and had the placeholder of the secret `{secret}` in a place where that secret does not belong; no rule \
+            "it had the placeholder of the secret `{secret}` in a place where that secret does not belong; no rule \
              replaces it there, and a plugin that sends it elsewhere may try to give the secret away"
         ),
         HttpRefusal::Unreadable(problem) => format!("{wanted}; {problem}"),

@@ -37,7 +37,7 @@ pub struct CallRecord {
     pub bytes_out: usize,
     /// What the plugin tried and the sandbox refused.
     pub denials: Vec<Denial>,
-    /// The HTTP requests that it made, refused ones among them: the first 64.
+    /// The HTTP requests that it made, refused ones among them: the first 128.
     pub requests: Vec<HttpUse>,
     /// How it ended.
     pub ended: Ended,

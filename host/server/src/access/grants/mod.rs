@@ -110,13 +110,17 @@ pub fn could_use(imports: &[String]) -> Vec<&'static str> {
 
 /// Tells the operator what the sandbox refused, and in which table of the plugin it can be allowed. `clear` makes text from a guest
 /// safe to print.
-pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Table) {
+pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Option<Table>) {
     match denial {
         Denial::Http(denial) => {
-            let table = if matches!(denial.why, HttpRefusal::Limit(_)) { Table::Limits } else { Table::Grants };
+            let table = match denial.why {
+                HttpRefusal::Limit(_) => Some(Table::Limits),
+                HttpRefusal::Placeholder(_) => None,
+                _ => Some(Table::Grants),
+            };
             (rule::hint(denial, clear), table)
         }
-        Denial::NoDirectory => (dirs::HINT.into(), Table::Grants),
+        Denial::NoDirectory => (dirs::HINT.into(), Some(Table::Grants)),
     }
 }
 

@@ -103,7 +103,7 @@ impl Request<'_> {
         let mut needs = wit::Abilities::empty();
         for (key, question) in &round.questions {
             if let Err(ability) = granted.allows(question) {
-                ctx.server.hint(id, (ask::Grant::hint(ability), Table::Grants));
+                ctx.server.hint(id, (ask::Grant::hint(ability), Some(Table::Grants)));
                 return Err(Failed::Explained(format!(
                     "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
                      allowed."
