@@ -43,7 +43,11 @@ async fn mistakes_in_the_file_name_file_line_and_remedy() {
         ("[plugins.'a b']\npath = 'a'", None, &["a b", "id"]),
         ("[plugins.a]\npath = 'a'\nconfig = { token = { env = 'NOT_SET' } }", None, &["plugins.a", "NOT_SET"]),
         ("[plugins.a]\npath = 'a'\n[plugins.a.grants]\nroots = 'all'", None, &["plugins.a", "read-write"]),
-        ("[plugins.a]\npath = 'a'\n[plugins.a.grants]\nhttp = ['example.com']", None, &["plugins.a", "http", "empty"]),
+        (
+            "[plugins.a]\npath = 'a'\n[plugins.a.grants]\nhttp = ['example.com']",
+            None,
+            &["plugins.a", "http", "https://"],
+        ),
         ("[plugins.a]\npath = 'a'\n[plugins.a.grants]\nask = ['money']", None, &["plugins.a", "money", "elicitation"]),
         (
             "[plugins.a]\npath = 'a'\n[plugins.a.grants]\ndirs = [{ host = '/srv', guest = 'data', access = 'read' }]",

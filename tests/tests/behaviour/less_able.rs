@@ -191,7 +191,7 @@ async fn plugins_add_to_the_instructions_what_the_operator_lets_them() {
         ("", vec![("show", None)], Some(format!("show: {show}"))),
         (own, vec![("b", None), ("a", Some("Less."))], Some(format!("{own}\n\nb: {show}\n\na: Less."))),
         ("", vec![("show", Some(""))], None),
-        (&*long, vec![("a", Some(&*long)), ("b", None)], Some(format!("{long}\n\nb: {show}"))),
+        (&*long, vec![("a", Some(&long[..2000])), ("b", None)], Some(format!("{long}\n\nb: {show}"))),
     ] {
         let tables: String = plugins
             .iter()
