@@ -150,7 +150,7 @@ async fn nothing_of_the_machine_is_there_without_a_grant() {
         let result = pipe.call(tool, arguments).await;
         assert_eq!(text(&result), expected, "{tool}");
     }
-    pipe.wait_for_log("it was refused a connection to 127.0.0.1").await;
+    pipe.wait_for_log("it wanted GET http://127.0.0.1:1/").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{Arc, OnceLock},
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -42,6 +42,9 @@ use super::{
 
 /// How long a connection is kept that no request uses.
 const IDLE: Duration = Duration::from_secs(15);
+/// The least time between two closings of idle connections for want of room. Where all connections are busy, closing some would help
+/// nobody.
+const CLOSING: Duration = Duration::from_millis(250);
 /// How many connections to one server are kept.
 const MAX_IDLE: usize = 64;
 /// How much is read from a connection before the guest takes it.
@@ -80,8 +83,15 @@ struct Inner {
     masks: Mutex<(usize, Option<Arc<Masks>>)>,
     /// For each kind of address that may be reached, the connections. They are kept apart, so that a connection that one rule
     /// allows is never used for another.
-    senders: Mutex<[Option<Sender>; 3]>,
+    senders: Mutex<Senders>,
     connector: Connector,
+}
+
+/// For each kind of address, what sends there, and when the idle connections were closed last.
+#[derive(Default)]
+struct Senders {
+    each: [Option<Sender>; 3],
+    closed: Option<Instant>,
 }
 
 /// A placeholder, and what it stands for.
@@ -165,10 +175,10 @@ impl Inner {
         };
         let mut senders = self.senders.lock();
         // Idle connections close when their sender is dropped, and make room for others.
-        if self.connector.share.is_full() {
-            *senders = Default::default();
+        if self.connector.share.is_full() && senders.closed.is_none_or(|at| at.elapsed() > CLOSING) {
+            *senders = Senders { closed: Some(Instant::now()), ..Senders::default() };
         }
-        senders.get_mut(allowed as usize).map(|sender| sender.get_or_insert_with(make).clone())
+        senders.each.get_mut(allowed as usize).map(|sender| sender.get_or_insert_with(make).clone())
     }
 
     /// Everything that is decided about a request before anything leaves.
