@@ -28,7 +28,7 @@ use crate::{
 pub const DRAIN: Duration = Duration::from_secs(1);
 
 /// How long `initialize` and `server/discover` wait for the first load at the most.
-const INTRODUCTION: Duration = Duration::from_secs(2);
+const INTRODUCTION: Duration = Duration::from_millis(500);
 
 /// How many resource updates a slow listener may be behind before it is told about all its resources.
 const UPDATES_KEPT: usize = 256;

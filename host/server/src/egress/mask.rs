@@ -23,7 +23,8 @@ pub struct Masks {
 impl Masks {
     /// `None` if there is nothing to mask.
     pub fn new<'a>(secrets: impl Iterator<Item = &'a str>) -> Option<Self> {
-        let mut forms: Vec<Vec<u8>> = secrets.flat_map(forms).filter(|form| form.len() >= MIN_FORM_BYTES).collect();
+        let long = secrets.filter(|secret| secret.len() >= MIN_FORM_BYTES);
+        let mut forms: Vec<Vec<u8>> = long.flat_map(forms).filter(|form| form.len() >= MIN_FORM_BYTES).collect();
         forms.sort();
         forms.dedup();
         let longest = forms.iter().map(Vec::len).max()?;
