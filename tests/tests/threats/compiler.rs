@@ -48,10 +48,15 @@ fn cold(folder: &Folder) -> [(&'static str, String); 1] {
 }
 
 /// A client of a wharf that has compiled nothing yet.
-async fn cold_client(folder: &Folder) -> Pipe {
+/// A wharf with an empty cache, to which nothing has been said yet. A handshake would wait for the first load.
+fn cold_wharf(folder: &Folder) -> Pipe {
     let environment = cold(folder);
     let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let mut pipe = Pipe::start_with(folder, &["run"], &environment);
+    Pipe::start_with(folder, &["run"], &environment)
+}
+
+async fn cold_client(folder: &Folder) -> Pipe {
+    let mut pipe = cold_wharf(folder);
     pipe.legacy("2025-11-25", json!({})).await;
     pipe
 }
@@ -166,7 +171,7 @@ async fn a_killed_wharf_leaves_no_compiler_behind() {
     let folder = Folder::new();
     config(&folder, &format!("plugin_dir = {:?}\n", folder.join("plugins")));
     folder.write("plugins/slow.wasm", slow());
-    let pipe = cold_client(&folder).await;
+    let pipe = cold_wharf(&folder);
     let child = compiler(&pipe).await;
     e2e::pipe::signal(pipe.pid(), Signal::KILL);
     pipe.wait().await;
