@@ -12,6 +12,9 @@ const STREAM_BYTES: usize = 64 << 10;
 /// How many streams every instance may have without being charged for them.
 const FREE_STREAMS: usize = 16;
 
+/// About how many bytes the host needs for a header field besides its name and value.
+pub(crate) const FIELD_BYTES: usize = 256;
+
 /// How many bytes are charged for an element of a table.
 const TABLE_ELEMENT_BYTES: usize = 16;
 

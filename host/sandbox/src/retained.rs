@@ -25,7 +25,7 @@ use wasmtime_wasi_http::{
     },
 };
 
-use crate::store::State;
+use crate::{limits::FIELD_BYTES, store::State};
 
 // The versions must be exactly those that wasmtime links, for the reason that `files` gives.
 const HTTP: &str = "wasi:http/types@0.2.12";
@@ -33,8 +33,6 @@ const STREAMS: &str = "wasi:io/streams@0.2.12";
 
 /// The longest method and the longest authority.
 const MAX_TEXT_BYTES: usize = 1024;
-/// About how many bytes the host needs for a header field besides its name and value.
-const FIELD_BYTES: usize = 256;
 /// A guest that keeps to WASI never writes more at once, because no stream offers to take more.
 const MAX_WRITE_BYTES: usize = 64 << 10;
 

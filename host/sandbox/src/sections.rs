@@ -11,8 +11,8 @@ pub const INSTRUCTIONS: &str = "wharf:instructions";
 /// See [`INSTRUCTIONS`].
 pub const WANTS: &str = "wharf:wants";
 
-/// The longest instructions, in bytes.
-pub const MAX_INSTRUCTIONS_BYTES: usize = 2 << 10;
+/// The longest instructions of one plugin, in bytes.
+pub const MAX_PARAGRAPH_BYTES: usize = 2 << 10;
 /// The longest wants, in bytes.
 pub const MAX_WANTS_BYTES: usize = 16 << 10;
 
@@ -29,7 +29,7 @@ impl Sections {
     /// Takes in a section, if it is one of wharf's. `own`: it stands in the component itself.
     pub(crate) fn take(&mut self, name: &str, bytes: &[u8], own: bool) -> Result<(), LoadError> {
         let (name, place, most) = match name {
-            INSTRUCTIONS => (INSTRUCTIONS, &mut self.instructions, MAX_INSTRUCTIONS_BYTES),
+            INSTRUCTIONS => (INSTRUCTIONS, &mut self.instructions, MAX_PARAGRAPH_BYTES),
             WANTS => (WANTS, &mut self.wants, MAX_WANTS_BYTES),
             _ => return Ok(()),
         };

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     denial::{Denial, HttpDenial, HttpRefusal},
     ledger::{Account, Charge},
+    limits::FIELD_BYTES,
     masked::Masked,
     network::{Body, Error, HttpLimits, Network, Unsent},
     traces::{Exchange, Traces},
@@ -36,8 +37,6 @@ use crate::{
 /// What the host keeps at most for one request that is under way: what has been read but not passed on yet, what is to be written,
 /// and the connection.
 const REQUEST_BYTES: usize = 160 << 10;
-/// About how many bytes the host needs for a header field besides its name and value.
-const FIELD_BYTES: usize = 256;
 /// How long a request waits for one of the call's other requests to end, if there are too many at once.
 const TURN: Duration = Duration::from_secs(10);
 /// How much of a text of the guest is remembered: a method, or an address.

@@ -15,7 +15,7 @@ use tokio::{sync::oneshot, time::timeout};
 
 use super::{
     arguments::Writing,
-    entry,
+    entry, event,
     files::{LogFile, Opened},
     key,
     writer::{Desk, Line, State},
@@ -63,10 +63,10 @@ impl Log {
         };
         std::thread::Builder::new().name("wharf-audit".into()).spawn(run).context("no thread for the audit log")?;
         let log = Self { desk, writing, on_failure: config.on_failure, ended: Mutex::new(Some(ended)) };
-        log.add(entry::started());
+        log.add(event::started());
         if let Some((aside, bytes)) = torn {
             tracing::warn!("the audit log ended with an unfinished line, which is now in {}", aside.display());
-            log.add(entry::torn(&aside, bytes));
+            log.add(event::torn(&aside, bytes));
         }
         Ok(Arc::new(log))
     }
@@ -83,7 +83,7 @@ impl Log {
     }
 
     fn say_stop(&self) {
-        self.desk.close(|| entry::stopped(self.state().open.load(Ordering::Relaxed)));
+        self.desk.close(|| event::stopped(self.state().open.load(Ordering::Relaxed)));
     }
 
     fn state(&self) -> &Arc<State> {
@@ -208,6 +208,6 @@ impl Journal for Log {
     }
 
     fn note(&self, event: &Event) {
-        self.add(entry::noted(event));
+        self.add(event::noted(event));
     }
 }

@@ -1,12 +1,13 @@
 //! The audit log: a file of JSON lines, each of which has the hash of the line before it.
 //!
-//! `entry` is what a line says, `arguments` what of a call's arguments, `chain` how lines hang together, without any files. `files`
+//! `entry` is what a line says of a run and `event` of anything else, `arguments` what of a call's arguments, `chain` how lines hang together, without any files. `files`
 //! are the log and what was rotated away, and `writer` is who writes them, one at a time. [`Log`] is what the rest of wharf sees:
 //! it keeps a line of every run before the run's answer leaves.
 
 mod arguments;
 pub mod chain;
 mod entry;
+mod event;
 pub mod files;
 mod key;
 mod log;

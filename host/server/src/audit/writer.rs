@@ -23,7 +23,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::{
     chain::Head,
-    entry,
+    event,
     files::{LogFile, Place},
 };
 use crate::{
@@ -316,7 +316,7 @@ impl Writer {
     fn placed(&mut self) -> io::Result<()> {
         if self.file.place()? == Place::Anew {
             tracing::error!("the audit log was moved or removed; its lines go on in a new file");
-            self.waiting.push_front(Line::own(entry::missing(self.file.path())));
+            self.waiting.push_front(Line::own(event::missing(self.file.path())));
         }
         Ok(())
     }
@@ -403,7 +403,7 @@ impl Writer {
         let (problem, lasted) = failure.as_ref().map_or(("it took too long", Duration::ZERO), |failure| {
             (failure.problem.as_str(), failure.since.elapsed())
         });
-        let members = entry::interrupted(problem, lasted, refused, lost);
+        let members = event::interrupted(problem, lasted, refused, lost);
         self.waiting.push_back(Line::own(members));
         if failure.is_some_and(|failure| failure.told) {
             tracing::info!("the audit log can be written again; {refused} calls were refused, {lost} lines are lost");

@@ -123,11 +123,8 @@ impl Server {
 
     /// Waits a moment for the first load, before a client is told the instructions. It is told them only once.
     pub async fn ready_to_introduce(&self) {
-        if !*self.published.ready.borrow() {
-            let mut ready = self.published.ready.clone();
-            // If loading takes longer, the client is told what is known by then.
-            tokio::time::timeout(INTRODUCTION, ready.wait_for(|ready| *ready)).await.ok();
-        }
+        // If loading takes longer, the client is told what is known by then.
+        self.published.wait(INTRODUCTION).await;
     }
 
     /// The answer when wharf itself has a defect: the client gets a number that the operator finds in the log.

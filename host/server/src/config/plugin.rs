@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use wharf_sandbox::{Limits, network::HttpLimits, sections::MAX_INSTRUCTIONS_BYTES};
+use wharf_sandbox::{Limits, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
 
 use super::{
     bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
@@ -200,7 +200,7 @@ pub fn resolve(
     let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?;
     let instructions = raw.instructions;
     let bytes = instructions.as_ref().map_or(0, String::len);
-    ensure!(bytes <= MAX_INSTRUCTIONS_BYTES, "`instructions` has {bytes} bytes, more than {MAX_INSTRUCTIONS_BYTES}");
+    ensure!(bytes <= MAX_PARAGRAPH_BYTES, "`instructions` has {bytes} bytes, more than {MAX_PARAGRAPH_BYTES}");
     let patterns = |names: Vec<String>| names.into_iter().map(Pattern).collect();
     let settings = Settings::resolve(raw.config).context("config")?;
     Ok(PluginConfig {

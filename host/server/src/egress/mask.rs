@@ -10,6 +10,8 @@ use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use bytes::{Bytes, BytesMut};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
+use crate::base::text::hex;
+
 /// A form that is shorter says too little to be a secret's: masking it would harm other text.
 const MIN_FORM_BYTES: usize = 12;
 
@@ -40,24 +42,16 @@ impl Masks {
         masked
     }
 
-    /// Masks a text where it is. What is UTF-8 stays so, since forms are ASCII or whole characters.
-    pub fn mask_in_place(&self, text: &mut [u8]) {
+    /// Masks a text where it is, and returns where the last find ends. What is UTF-8 stays so, since forms are ASCII or whole
+    /// characters.
+    pub fn mask_in_place(&self, text: &mut [u8]) -> usize {
         let found: Vec<_> = self.finder.find_overlapping_iter(&*text).map(|found| found.range()).collect();
+        let mut end = 0;
         for range in found {
+            end = end.max(range.end);
             if let Some(place) = text.get_mut(range) {
                 place.fill(b'*');
             }
-        }
-    }
-
-    /// Covers in `masked` what is found in `text`. Returns where the last find ends.
-    fn cover(&self, text: &[u8], masked: &mut [u8]) -> usize {
-        let mut end = 0;
-        for found in self.finder.find_overlapping_iter(text) {
-            if let Some(place) = masked.get_mut(found.range()) {
-                place.fill(b'*');
-            }
-            end = end.max(found.end());
         }
         end
     }
@@ -95,7 +89,7 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
         forms.push(small_digits(&percent).into_bytes());
         forms.push(percent.into_bytes());
     }
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(bytes);
     forms.push(hex.to_ascii_uppercase().into_bytes());
     forms.push(hex.into_bytes());
     // In base64, three bytes become four characters, so a secret inside of a longer text has one of three forms. Characters that
@@ -176,10 +170,10 @@ impl Masker {
     /// Passes on all but the last `keep` bytes.
     fn release(&mut self, keep: usize) -> Bytes {
         let mut masked = self.held.clone();
+        let end = self.masks.mask_in_place(&mut masked).max(self.found);
         if let Some(known) = masked.get_mut(..self.found) {
             known.fill(b'*');
         }
-        let end = self.masks.cover(&self.held, &mut masked).max(self.found);
         let pass = self.held.len() - keep;
         self.held = self.held.split_off(pass);
         self.found = end.saturating_sub(pass);

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use self::{
-    connect::{Dialer, Proxy, Resolve, System},
+    connect::{Dialer, Proxy, System},
     network::PluginNetwork,
     secrets::{Source, Sources, Vault},
     tls::{Roots, Trust},
@@ -68,6 +68,13 @@ struct State {
     networks: HashMap<String, Arc<PluginNetwork>>,
 }
 
+impl State {
+    fn new(settings: Settings) -> Self {
+        let (vault, roots) = (Vault::new(&settings.secrets), Roots::new(settings.trust.clone()));
+        Self { vault: Arc::new(vault), roots: Arc::new(roots), networks: HashMap::new(), settings }
+    }
+}
+
 impl Default for Egress {
     fn default() -> Self {
         Self::new(Settings::default())
@@ -76,23 +83,13 @@ impl Default for Egress {
 
 impl Egress {
     pub fn new(settings: Settings) -> Self {
-        Self::with_resolver(settings, Box::new(System))
-    }
-
-    fn with_resolver(settings: Settings, resolver: Box<dyn Resolve>) -> Self {
-        let (vault, roots) = (Arc::new(Vault::new(&settings.secrets)), Arc::new(Roots::new(settings.trust.clone())));
-        let state = Mutex::new(State { settings, vault, roots, networks: HashMap::new() });
-        Self { dialer: Arc::new(Dialer::new(resolver)), state }
+        Self { dialer: Arc::new(Dialer::new(Box::new(System))), state: Mutex::new(State::new(settings)) }
     }
 
     /// Uses other settings. Secrets and certificates are fetched anew when they are next needed, and connections that were kept
     /// are closed. Requests that are under way end as they began.
     pub fn renew(&self, settings: Settings) {
-        let mut state = self.state.lock();
-        state.vault = Arc::new(Vault::new(&settings.secrets));
-        state.roots = Arc::new(Roots::new(settings.trust.clone()));
-        state.settings = settings;
-        state.networks.clear();
+        *self.state.lock() = State::new(settings);
     }
 
     /// Notes an address at which wharf itself listens, which no plugin may reach.

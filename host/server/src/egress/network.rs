@@ -39,6 +39,7 @@ use super::{
     target::{Host, Scheme, Target},
     tls::{Roots, Tls},
 };
+use crate::base::text::hex;
 
 /// How long a connection is kept that no request uses.
 const IDLE: Duration = Duration::from_secs(15);
@@ -128,8 +129,7 @@ impl PluginNetwork {
             let mut random = [0; 20];
             // Without randomness the plugin gets no placeholder, and so no access.
             getrandom::fill(&mut random).ok()?;
-            let value: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-            let value = format!("wharf_{value}");
+            let value = format!("wharf_{}", hex(&random));
             let finder = Finder::new(value.as_bytes()).into_owned();
             Some(Stand { variable: name.clone(), secret: secret.clone(), value, finder })
         };

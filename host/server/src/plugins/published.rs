@@ -53,12 +53,17 @@ impl Published {
 
     /// The catalog. Waits for the first load, but for [`FIRST_LOAD`] at the most.
     pub async fn catalog(&self) -> Arc<Catalog> {
+        self.wait(FIRST_LOAD).await;
+        Arc::clone(&self.catalog.borrow())
+    }
+
+    /// Waits for the first load, but no longer than this.
+    pub async fn wait(&self, limit: Duration) {
         if !*self.ready.borrow() {
             let mut ready = self.ready.clone();
             // A closed channel means the library is gone; what it left is still served.
-            let _ = tokio::time::timeout(FIRST_LOAD, ready.wait_for(|ready| *ready)).await;
+            let _ = tokio::time::timeout(limit, ready.wait_for(|ready| *ready)).await;
         }
-        Arc::clone(&self.catalog.borrow())
     }
 }
 

@@ -124,6 +124,16 @@ pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Option<Table
     }
 }
 
+/// Whether the operator could allow what was refused.
+pub fn can_allow(denial: &Denial) -> bool {
+    match denial {
+        Denial::NoDirectory => true,
+        Denial::Http(denial) => {
+            matches!(denial.why, HttpRefusal::NoRule | HttpRefusal::Address(_) | HttpRefusal::Limit(_))
+        }
+    }
+}
+
 /// A table of a plugin in the config file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {

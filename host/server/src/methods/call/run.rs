@@ -2,7 +2,7 @@
 //! client.
 
 use tracing::Instrument;
-use wharf_sandbox::{Call, CallError, Denial, Operation, network::HttpRefusal};
+use wharf_sandbox::{Call, CallError, Denial, Operation};
 
 use super::{failed::Failed, request::Request};
 use crate::{
@@ -124,13 +124,7 @@ fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
     for denial in denials {
         ctx.server.hint(&served.config.id, grants::hint(denial, escaped));
     }
-    let can_be_allowed = |denial: &Denial| match denial {
-        Denial::NoDirectory => true,
-        Denial::Http(denial) => {
-            matches!(denial.why, HttpRefusal::NoRule | HttpRefusal::Address(_) | HttpRefusal::Limit(_))
-        }
-    };
-    if denials.iter().any(can_be_allowed) {
+    if denials.iter().any(grants::can_allow) {
         "The operator of this server can allow this.".into()
     } else {
         String::new()
