@@ -112,7 +112,7 @@ pub use crate::{
     config::Plugin,
     observe::record::{Action, CallRecord, Ended, Granted, Observer},
     plugins::{
-        snapshot::{Entry, PluginStatus, Serving},
+        snapshot::{Entry, PluginStatus, Serving, Wanted},
         status::{Problem, Stage, Status, Subject},
     },
 };

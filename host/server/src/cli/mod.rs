@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 mod arguments;
 mod call;
 mod check;
+mod edit;
 mod inspect;
 mod load;
 mod log;
