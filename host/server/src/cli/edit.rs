@@ -43,7 +43,7 @@ impl Edited {
     /// Adds an entry to a grant that is a list.
     pub fn add_grant(&mut self, id: &str, key: &str, entry: &str) -> Result<()> {
         let (grants, entry) = (child(self.plugin(id)?, "grants")?, parsed(entry)?);
-        match grants.get_mut(key) {
+        match at(grants, key) {
             None => set(grants, key, Value::Array(Array::from_iter([entry]))),
             Some(Item::Value(Value::Array(array))) => {
                 push(array, entry);
@@ -79,7 +79,7 @@ impl Edited {
     /// Takes one thing away: all of a kind, such as `http`, or one of its entries, such as a URL, a folder, a variable or something
     /// that it may ask. Whether there was such a thing.
     pub fn deny(&mut self, id: &str, what: &str) -> bool {
-        let Some(grants) = self.known(id).and_then(|plugin| plugin.get_mut("grants")) else { return false };
+        let Some(grants) = self.known(id).and_then(|plugin| at(plugin, "grants")) else { return false };
         let taken = if KINDS.contains(&what) {
             grants.as_table_like_mut().is_some_and(|grants| grants.remove(what).is_some())
         } else {
@@ -103,12 +103,17 @@ impl Edited {
     }
 
     fn known(&mut self, id: &str) -> Option<&mut Item> {
-        self.0.get_mut("plugins")?.get_mut(id)
+        at(self.0.get_mut("plugins")?, id)
     }
 
     fn plugin(&mut self, id: &str) -> Result<&mut Item> {
         child(child(self.0.as_item_mut(), "plugins")?, id)
     }
+}
+
+/// What stands under a key. To index an item would leave a trace of what is not there.
+fn at<'a>(item: &'a mut Item, key: &str) -> Option<&'a mut Item> {
+    item.as_table_like_mut()?.get_mut(key)
 }
 
 /// The table under a key. If there is none it is made in the form of its parent: inline, dotted, or under a header of its own.
@@ -128,6 +133,13 @@ fn child<'a>(parent: &'a mut Item, key: &str) -> Result<&'a mut Item> {
 
 /// Sets a key. What stands around its value stays.
 fn set(table: &mut Item, key: &str, mut value: Value) -> Result<()> {
+    if let Some(inline) = table.as_inline_table_mut().filter(|inline| !inline.contains_key(key))
+        && let Some((_, last)) = inline.iter_mut().last()
+        && last.decor().suffix().and_then(toml_edit::RawString::as_str).is_some_and(|behind| behind.trim().is_empty())
+    {
+        // The space before the brace is no space before a comma.
+        last.decor_mut().set_suffix("");
+    }
     let table = table.as_table_like_mut().context("what should be a table is none")?;
     match table.get_mut(key) {
         Some(Item::Value(old)) => {
@@ -157,19 +169,16 @@ fn push(array: &mut Array, mut entry: Value) {
     };
     // What follows the last entry may be a comment, before or after a comma that need not be there.
     let indent = indent.to_owned();
-    let after = array.iter_mut().last().map(|last| {
+    let suffix = array.iter_mut().last().map(|last| {
         let suffix = raw(last.decor().suffix());
         last.decor_mut().set_suffix("");
         suffix
     });
-    let behind = format!("{}{}", after.unwrap_or_default(), raw(Some(array.trailing())));
+    let behind = format!("{}{}", suffix.unwrap_or_default(), raw(Some(array.trailing())));
     entry.decor_mut().set_prefix(format!("{}\n{indent}", behind.trim_end()));
     array.push_formatted(entry);
     array.set_trailing_comma(true);
-    let closing = behind.rsplit_once('\n').map_or_else(String::new, |(_, closing)| closing.trim().to_owned());
-    debug_assert!(closing.is_empty(), "a comment ends with its line");
-    let closing = behind.rsplit_once('\n').map_or("", |(_, closing)| closing);
-    array.set_trailing(format!("\n{closing}"));
+    array.set_trailing(format!("\n{}", behind.rsplit_once('\n').map_or("", |(_, closing)| closing)));
 }
 
 /// An entry of a list of grants: a text by itself, or a table.
@@ -202,7 +211,7 @@ impl<'a> Entry<'a> {
 
 /// Keeps some entries of a list of grants. Whether any are gone. An empty list goes as well.
 fn retain(grants: &mut Item, key: &str, keep: impl Fn(&Entry) -> bool) -> bool {
-    let Some(list) = grants.get_mut(key) else { return false };
+    let Some(list) = at(grants, key) else { return false };
     let (before, after) = match list {
         Item::Value(Value::Array(array)) => {
             let before = array.len();
@@ -338,7 +347,7 @@ mod tests {
         for (text, expected) in [
             (all, "[plugins.a]\npath = 'a'\n# b\n[plugins.b]\n"),
             ("plugins.a.path = 'a'\nplugins.a.grants.roots = 'read' # x\n", "plugins.a.path = 'a'\n"),
-            ("plugins = { a = { path = 'a', grants = { roots = 'read' } } }", "plugins = { a = { path = 'a'} }"),
+            ("plugins = { a = { path = 'a', grants = { roots = 'read' } } }", "plugins = { a = { path = 'a'} }\n"),
             ("[plugins.a]\npath = 'a'\n[[plugins.a.grants.http]]\nurl = 'x'\n[plugins.b]\n", "[plugins.a]\npath = 'a'\n[plugins.b]\n"),
         ] {
             let mut edited = Edited::parse(text).unwrap();
