@@ -44,7 +44,10 @@ async fn what_cannot_be_denied_changes_nothing() {
     folder.plugin("hello");
     let file = folder.config(CONFIG);
     for (arguments, expected) in [
-        (&["deny", "hello", "http", "HOME"][..], "hello is not granted `HOME`, so nothing was written; granted: roots (read), $TZ, $LANG"),
+        (
+            &["deny", "hello", "http", "HOME"][..],
+            "hello is not granted `HOME`, so nothing was written; granted: roots (read), $TZ, $LANG",
+        ),
         (&["deny", "hello", "dirs"], "hello is not granted `dirs`"),
         (&["deny", "other"], "[plugins.other.grants] is not there"),
         (&["deny", "hello", "-c", "none.toml"], "none.toml: there is no such config file"),

@@ -31,27 +31,27 @@ async fn a_person_adds_a_plugin() {
     ] {
         assert!(shown.contains(line), "{line}\n{shown}");
     }
-    terminal.types("y").await;
+    terminal.types("y");
     let shown = terminal.until("nothing to go without) ").await;
     assert!(shown.contains("the plugin never sees it — it says: \"private repositories\"\r\n"), "{shown}");
-    terminal.types("GITHUB_TOKEN").await;
+    terminal.types("GITHUB_TOKEN");
     let shown = terminal.until("nothing to go without) ").await;
     assert!(shown.contains("say env and the name"), "{shown}");
-    terminal.types("env OUT_TOKEN").await;
+    terminal.types("env OUT_TOKEN");
     terminal.until("Allow roots (read), the folders that a client opens? [y/N] ").await;
-    terminal.types("").await;
+    terminal.types("");
     terminal.until("Allow it to see the environment variable TZ? [y/N] ").await;
-    terminal.types("yes").await;
+    terminal.types("yes");
     terminal.until("Allow it to ask the client (elicitation)? [y/N] ").await;
-    terminal.types("no").await;
+    terminal.types("no");
     terminal.until("Value of `org`: ").await;
-    terminal.types("").await;
+    terminal.types("");
     terminal.until("it does not work without this setting\r\nValue of `org`: ").await;
-    terminal.types("acme").await;
+    terminal.types("acme");
     terminal.until("Value of `pages` (nothing to leave it out): ").await;
-    terminal.types("many").await;
+    terminal.types("many");
     terminal.until("it is a number\r\nValue of `pages` (nothing to leave it out): ").await;
-    terminal.types("3").await;
+    terminal.types("3");
     let (code, shown, printed) = terminal.end().await;
     assert_eq!(code, Some(0), "{shown}\n{printed}");
     let text = written(&folder);
@@ -80,16 +80,19 @@ async fn a_person_grants_what_is_new_and_the_rest_of_the_file_stays() {
     let mut terminal = Terminal::start(&folder, &["grant", "hello"]);
     let shown = terminal.until("Allow it to see the environment variable LANG? [y/N] ").await;
     assert!(!shown.contains("TZ"), "{shown}");
-    terminal.types("Y").await;
+    terminal.types("Y");
     terminal.until("(sampling)? [y/N] ").await;
-    terminal.types("N").await;
+    terminal.types("N");
     let (code, shown, printed) = terminal.end().await;
     assert_eq!(code, Some(0), "{shown}");
-    assert_eq!(printed, format!("wrote {}\n      \"LANG\",\ngranted: $TZ, $LANG\n", folder.join("config/wharf/wharf.toml").display()));
+    assert_eq!(
+        printed,
+        format!("wrote {}\n      \"LANG\",\ngranted: $TZ, $LANG\n", folder.join("config/wharf/wharf.toml").display())
+    );
     assert_eq!(written(&folder), before.replace("# time\n", "# time\n    \"LANG\",\n"));
     let mut terminal = Terminal::start(&folder, &["grant", "hello"]);
     terminal.until("(sampling)? [y/N] ").await;
-    terminal.types("").await;
+    terminal.types("");
     let (code, _, printed) = terminal.end().await;
     assert_eq!((code, &*printed), (Some(0), "nothing was allowed, so nothing was written\n"));
 }
@@ -100,17 +103,17 @@ async fn another_file_has_to_be_trusted_first() {
     wanting(&folder, "hello", "hello", "env = ['TZ']").await;
     let mut terminal = Terminal::start(&folder, &["add", "plugins/hello.wasm", "--id", "h"]);
     terminal.until("[y/N] ").await;
-    terminal.types("y").await;
+    terminal.types("y");
     assert_eq!(terminal.end().await.0, Some(0));
     let before = written(&folder);
     wanting(&folder, "hello", "hello", "env = ['TZ', 'LANG']").await;
     for (answer, code) in [("", 2), ("y", 0)] {
         let mut terminal = Terminal::start(&folder, &["grant", "h"]);
         terminal.until("Trust this file from now on? [y/N] ").await;
-        terminal.types(answer).await;
+        terminal.types(answer);
         if code == 0 {
             terminal.until("LANG? [y/N] ").await;
-            terminal.types("n").await;
+            terminal.types("n");
         }
         let (ended, shown, _) = terminal.end().await;
         assert_eq!(ended, Some(code), "{shown}");
@@ -145,7 +148,7 @@ async fn a_reason_cannot_answer_for_the_person() {
         assert!(said.chars().count() < 500, "{said}");
         assert_eq!(said.replace("\\\"", "").matches('"').count(), 2, "it cannot end the quotation: {said}");
         assert_eq!(shown.lines().filter(|line| line.starts_with("Allow ")).count(), 1, "{shown}");
-        terminal.types("").await;
+        terminal.types("");
         let (code, shown, printed) = terminal.end().await;
         assert_eq!(code, Some(0), "{shown}");
         assert!(printed.ends_with("granted: nothing\n"), "{printed}");
@@ -163,15 +166,31 @@ async fn a_conversation_that_breaks_off_writes_nothing() {
     let before = written(&folder);
     let mut terminal = Terminal::start(&folder, &["add", "plugins/out.wasm"]);
     terminal.until("[y/N] ").await;
-    terminal.types("y").await;
+    terminal.types("y");
     terminal.until("nothing to go without) ").await;
     // The end of the input, as a person types it.
-    terminal.types("\u{4}").await;
+    terminal.types("\u{4}");
     let (code, shown, _) = terminal.end().await;
     assert_eq!(code, Some(2));
     assert!(shown.contains("nothing was written"), "{shown}");
     assert_eq!(written(&folder), before);
-    // A file that would not be served is not added, and one beside it that is not served does not matter.
-    wanting(&folder, "hostile", "bad", "env = ['TZ']").await;
-    folder.write("plugins/bad.wasm", std::fs::read(folder.join("plugins/out.wasm")).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_not_be_served_is_not_written() {
+    let folder = Folder::new();
+    // Something else that is wrong does not keep a plugin out.
+    folder.config("[plugins.other]\npath = 'nowhere.wasm'\n");
+    let before = written(&folder);
+    let foreign = "(component (import \"acme:db/query@1.0.0\" (instance)))";
+    folder.write("plugins/foreign.wasm", wat::parse_str(foreign).unwrap());
+    let (code, shown, _) = Terminal::start(&folder, &["add", "plugins/foreign.wasm"]).end().await;
+    assert_eq!(code, Some(2));
+    assert!(shown.contains("nothing was written: foreign would not be served (load): "), "{shown}");
+    assert!(shown.contains("acme:db/query@1.0.0"), "{shown}");
+    assert_eq!(written(&folder), before);
+    folder.plugin("hello");
+    let (code, shown, _) = Terminal::start(&folder, &["add", "plugins/hello.wasm"]).end().await;
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(written(&folder).starts_with(&before), "{}", written(&folder));
 }

@@ -20,7 +20,8 @@ async fn what_is_embedded_is_shown() {
     folder.set_mode("plugins/outgoing.wasm", 0o640);
     wanting(&folder, "outgoing", "other", "roots = 'read'").await;
     folder.write("wants.toml", ALL);
-    let embed = ["embed", "wants.toml", "plugins/outgoing.wasm", "--instructions", "Ask twice.", "-o", "plugins/new.wasm"];
+    let embed =
+        ["embed", "wants.toml", "plugins/outgoing.wasm", "--instructions", "Ask twice.", "-o", "plugins/new.wasm"];
     let output = folder.run(&embed, &[]).await;
     assert!(output.status.success(), "{}", stderr(&output));
     let inspected = stdout(&folder.run(&["inspect", "plugins/new.wasm"], &[]).await);
@@ -34,7 +35,8 @@ async fn what_is_embedded_is_shown() {
     ] {
         assert!(inspected.lines().any(|shown| shown == line), "{line}\n{inspected}");
     }
-    let digest = |text: &str| text.lines().find(|line| line.contains("sha256")).unwrap().rsplit(' ').next().unwrap().to_owned();
+    let digest =
+        |text: &str| text.lines().find(|line| line.contains("sha256")).unwrap().rsplit(' ').next().unwrap().to_owned();
     assert_eq!(digest(&inspected), digest(&stdout(&output)));
     assert_ne!(digest(&inspected), digest(&before));
     // In place: the sections are replaced, and the mode stays.
@@ -61,7 +63,11 @@ async fn what_cannot_be_embedded_is_refused() {
     folder.write("long.txt", "x".repeat(3000));
     let before = std::fs::read(folder.join("plugins/hello.wasm")).unwrap();
     for (wants, arguments, expected) in [
-        ("htpp = []", &["wrong.toml", "plugins/hello.wasm"][..], "wrong.toml:1: unknown key `htpp`; did you mean `http`?"),
+        (
+            "htpp = []",
+            &["wrong.toml", "plugins/hello.wasm"][..],
+            "wrong.toml:1: unknown key `htpp`; did you mean `http`?",
+        ),
         ("\nroots = 'all'", &["wrong.toml", "plugins/hello.wasm"], "neither \"read\" nor \"read-write\""),
         ("", &["good.toml", "plugins/core.wasm"], "a core WebAssembly module"),
         ("", &["good.toml", "plugins/text.wasm"], "not WebAssembly"),
@@ -76,6 +82,33 @@ async fn what_cannot_be_embedded_is_refused() {
         assert!(stderr(&output).contains(expected), "{expected}: {}", stderr(&output));
     }
     assert_eq!(std::fs::read(folder.join("plugins/hello.wasm")).unwrap(), before);
+}
+
+/// Plugins in Rust say it in their code, without another step.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plugins_of_the_repository_say_what_they_want() {
+    let folder = Folder::new();
+    for (name, lines) in [
+        (
+            "github",
+            &[
+                "wants GET POST https://api.github.com/, with the secret `github` in the header authorization — it says: \"lists, ",
+            ][..],
+        ),
+        (
+            "fetch",
+            &[
+                "wants the setting `user_agent` (string) — it says: \"",
+                "wants nothing else, could use environment variables, HTTP",
+            ],
+        ),
+    ] {
+        let plugin = folder.plugin(name);
+        let inspected = stdout(&folder.run(&["inspect", plugin.to_str().unwrap()], &[]).await);
+        for line in lines {
+            assert!(inspected.lines().any(|shown| shown.starts_with(line)), "{line}\n{inspected}");
+        }
+    }
 }
 
 /// A section as a hostile author writes it, with a tool that checks nothing.
@@ -142,17 +175,13 @@ async fn check_says_what_is_wanted_and_what_is_granted() {
 async fn an_update_that_wants_more_keeps_its_grants() {
     let folder = Folder::new();
     wanting(&folder, "hello", "hello", "env = ['TZ']").await;
-    folder.config(
-        "[plugins.hello]\npath = '../../plugins/hello.wasm'\n[plugins.hello.grants]\nenv = ['TZ']\n",
-    );
+    folder.config("[plugins.hello]\npath = '../../plugins/hello.wasm'\n[plugins.hello.grants]\nenv = ['TZ']\n");
     let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.legacy("2025-11-25", json!({})).await;
     wanting(&folder, "hello", "new", "env = ['TZ', 'LANG']\nroots = 'read'").await;
     std::fs::rename(folder.join("plugins/new.wasm"), folder.join("plugins/hello.wasm")).unwrap();
-    pipe.wait_for_log(
-        "it now also wants roots (read); $LANG, which is not granted; `wharf grant hello` asks for it",
-    )
-    .await;
+    pipe.wait_for_log("it now also wants roots (read); $LANG, which is not granted; `wharf grant hello` asks for it")
+        .await;
     let ended = pipe.close().await;
     assert!(!ended.log.contains("it wants "), "at first it had all that it wanted: {}", ended.log);
 }

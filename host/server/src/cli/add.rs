@@ -52,7 +52,7 @@ pub async fn add(path: &Path, id: Option<&str>, config: Option<&Path>) -> Result
     };
     introduce(&mut person, id, &outside)?;
     pin(&mut file.edited, path)?;
-    let mut asking = Asking { person, file, id, secrets: BTreeMap::new() };
+    let mut asking = Asking { person, file, id, secrets: BTreeMap::new(), allowed: Vec::new() };
     asking.go_through(&wants)?;
     asking.finish().await
 }
@@ -92,7 +92,7 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
         file.edited.set(id, "path", &text(&path))?;
         file.edited.set(id, "sha256", &text(&outside.sha256))?;
     }
-    let mut asking = Asking { person, file, id, secrets: BTreeMap::new() };
+    let mut asking = Asking { person, file, id, secrets: BTreeMap::new(), allowed: Vec::new() };
     asking.go_through(&wants)?;
     asking.finish().await
 }
@@ -125,7 +125,9 @@ fn lacking(wants: Wants, plugin: &PluginConfig) -> Wants {
     grants.retain(|want| !want.what.is_granted(&plugin.grants));
     settings.retain(|setting| given.get(&setting.key).is_none());
     let used = |name: &str| {
-        grants.iter().any(|want| matches!(&want.what, What::Http(http) if http.secret.as_ref().is_some_and(|one| one.name == name)))
+        grants.iter().any(
+            |want| matches!(&want.what, What::Http(http) if http.secret.as_ref().is_some_and(|one| one.name == name)),
+        )
     };
     let secrets = secrets.into_iter().filter(|secret| used(&secret.name)).collect();
     Wants { grants, secrets, settings }
@@ -175,6 +177,7 @@ struct Asking<'a> {
     id: &'a str,
     /// The secrets that were spoken of: the plugin's names, and those in the config; `None` if it is not to have it.
     secrets: BTreeMap<String, Option<String>>,
+    allowed: Vec<What>,
 }
 
 impl Asking<'_> {
@@ -186,7 +189,10 @@ impl Asking<'_> {
             }
             match &want.what {
                 What::Http(http) => self.allow_http(http, wants)?,
-                what => write(&mut self.file.edited, self.id, what, None)?,
+                what => {
+                    write(&mut self.file.edited, self.id, what, None)?;
+                    self.allowed.push(what.clone());
+                }
             }
         }
         for setting in &wants.settings {
@@ -204,7 +210,10 @@ impl Asking<'_> {
         if secret.is_none() {
             http.secret = None;
         }
-        write(&mut self.file.edited, self.id, &What::Http(Box::new(http)), secret.as_deref())
+        let what = What::Http(Box::new(http));
+        write(&mut self.file.edited, self.id, &what, secret.as_deref())?;
+        self.allowed.push(what);
+        Ok(())
     }
 
     /// The name in `[secrets]` of a secret that is to be added to requests; `None` if they are to go without it.
@@ -231,7 +240,8 @@ impl Asking<'_> {
                 "there is a secret `{chosen}` as well, so nothing was written; write this rule by hand"
             );
         }
-        let question = format!("Where does `{name}` come from? (env NAME, file PATH, command WORDS; nothing to go without)");
+        let question =
+            format!("Where does `{name}` come from? (env NAME, file PATH, command WORDS; nothing to go without)");
         let source = self.person.says(&question, source)?;
         let chosen = match source {
             Some(source) => {
@@ -259,7 +269,7 @@ impl Asking<'_> {
     }
 
     async fn finish(self) -> Result<ExitCode> {
-        let Self { file, id, .. } = self;
+        let Self { file, id, allowed, .. } = self;
         if file.is_unchanged() {
             print("nothing was allowed, so nothing was written")?;
             return Ok(ExitCode::SUCCESS);
@@ -269,6 +279,10 @@ impl Asking<'_> {
         let config = file.changed()?;
         for plugin in config.plugins.iter().filter(|plugin| plugin.id == id) {
             print(&format!("granted: {}", all_or_nothing(&plugin.grants.describe())))?;
+            for what in allowed.iter().filter(|what| !what.is_granted(&plugin.grants)) {
+                let words = what.words();
+                print(&format!("note: {words}: another rule for the same comes first; take one of them out by hand"))?;
+            }
         }
         for problem in missing {
             print(&format!("note: {problem}"))?;

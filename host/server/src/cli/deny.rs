@@ -12,7 +12,11 @@ pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode>
     // A config that does not load here may load elsewhere, where a variable is set. So all that counts is that it is no worse.
     let before = file.config();
     if what.is_empty() {
-        ensure!(file.edited.deny_all(id), "{}: [plugins.{id}.grants] is not there, so there is nothing to take", file.path.display());
+        ensure!(
+            file.edited.deny_all(id),
+            "{}: [plugins.{id}.grants] is not there, so there is nothing to take",
+            file.path.display()
+        );
     }
     for one in what {
         if !file.edited.deny(id, one) {

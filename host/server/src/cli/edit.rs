@@ -7,7 +7,7 @@
 use anyhow::{Context, Result, bail};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
-use crate::egress::rule::{Rule, Written};
+use crate::egress::rule::{Rule, Written, WrittenMethods};
 
 /// The kinds of grants.
 pub const KINDS: [&str; 5] = ["http", "roots", "dirs", "env", "ask"];
@@ -43,6 +43,12 @@ impl Edited {
     /// Adds an entry to a grant that is a list.
     pub fn add_grant(&mut self, id: &str, key: &str, entry: &str) -> Result<()> {
         let (grants, entry) = (child(self.plugin(id)?, "grants")?, parsed(entry)?);
+        if key == "http"
+            && let Some(new) = Entry::of(&entry).and_then(|entry| place(&entry, false))
+        {
+            // A rule that says less about the same would count before one that comes later.
+            retain(grants, key, |old| !place(old, true).is_some_and(|old| new.includes(&old)));
+        }
         match at(grants, key) {
             None => set(grants, key, Value::Array(Array::from_iter([entry]))),
             Some(Item::Value(Value::Array(array))) => {
@@ -234,6 +240,26 @@ fn retain(grants: &mut Item, key: &str, keep: impl Fn(&Entry) -> bool) -> bool {
     after < before
 }
 
+/// The rule of an entry of `http`, without what it adds. `plain`: only if it adds nothing.
+fn place(entry: &Entry, plain: bool) -> Option<Rule> {
+    let (url, methods) = match entry {
+        Entry::Text(url) => (*url, None),
+        Entry::Table(table) => {
+            if plain && table.iter().any(|(key, _)| !["url", "methods"].contains(&key)) {
+                return None;
+            }
+            let list = |item: &Item| {
+                let names = item.as_array()?.iter().map(|name| name.as_str().map(str::to_owned));
+                names.collect::<Option<Vec<_>>>().map(WrittenMethods::List)
+            };
+            let read =
+                |item: &Item| item.as_str().map(|word| WrittenMethods::Word(word.to_owned())).or_else(|| list(item));
+            (table.get("url")?.as_str()?, table.get("methods").and_then(read))
+        }
+    };
+    Rule::parse(Written::with(url, methods, None)).ok()
+}
+
 /// The secrets whose placeholders the rules replace.
 fn secrets_of_rules(grants: &Item) -> Vec<String> {
     let names = |item: Option<&Item>| {
@@ -241,11 +267,11 @@ fn secrets_of_rules(grants: &Item) -> Vec<String> {
         list.filter_map(|name| name.as_str().map(str::to_owned)).collect::<Vec<_>>()
     };
     match grants.get("http") {
-        Some(Item::Value(Value::Array(array))) => {
-            array.iter().filter_map(Value::as_inline_table).flat_map(|table| {
-                names(table.get_key_value("secrets").map(|(_, item)| item))
-            }).collect()
-        }
+        Some(Item::Value(Value::Array(array))) => array
+            .iter()
+            .filter_map(Value::as_inline_table)
+            .flat_map(|table| names(table.get_key_value("secrets").map(|(_, item)| item)))
+            .collect(),
         Some(Item::ArrayOfTables(tables)) => tables.iter().flat_map(|table| names(table.get("secrets"))).collect(),
         _ => Vec::new(),
     }
@@ -276,30 +302,47 @@ mod tests {
     fn whatever_form_a_file_has_it_keeps() {
         let (url, plain) = ("{ url = \"https://a.example/\", methods = [\"GET\"] }", "\"https://old.example\"");
         for (before, after) in [
-            ("", format!("[plugins.a]\nsha256 = \"00\"\n\n[plugins.a.grants]\nhttp = [{url}]\nroots = \"read\"\n\n[plugins.a.config]\norg = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n")),
+            (
+                "",
+                format!(
+                    "[plugins.a]\nsha256 = \"00\"\n\n[plugins.a.grants]\nhttp = [{url}]\nroots = \"read\"\n\n[plugins.a.config]\norg = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"
+                ),
+            ),
             (
                 "# mine\n[plugins.a] # here\npath = 'a' # there\n\n# b\n[plugins.b]\npath = 'b'\n# end\n",
-                format!("# mine\n[plugins.a] # here\npath = 'a' # there\nsha256 = \"00\"\n\n[plugins.a.grants]\nhttp = [{url}]\nroots = \"read\"\n\n[plugins.a.config]\norg = \"acme\"\n\n# b\n[plugins.b]\npath = 'b'\n\n[secrets]\ntoken = {{ env = \"T\" }}\n# end\n"),
+                format!(
+                    "# mine\n[plugins.a] # here\npath = 'a' # there\nsha256 = \"00\"\n\n[plugins.a.grants]\nhttp = [{url}]\nroots = \"read\"\n\n[plugins.a.config]\norg = \"acme\"\n\n# b\n[plugins.b]\npath = 'b'\n\n[secrets]\ntoken = {{ env = \"T\" }}\n# end\n"
+                ),
             ),
             (
                 "[secrets]\nx = { file = 'x' } # x\n[plugins.a]\npath = 'a'\nsha256 = 'ff' # old\nconfig = { x = 1 } # c\n[plugins.a.grants]\nroots   =   \"read-write\" # r\nhttp = [\"https://old.example\"] # h\n",
-                format!("[secrets]\nx = {{ file = 'x' }} # x\ntoken = {{ env = \"T\" }}\n[plugins.a]\npath = 'a'\nsha256 = \"00\" # old\nconfig = {{ x = 1, org = \"acme\" }} # c\n[plugins.a.grants]\nroots   =   \"read\" # r\nhttp = [{plain}, {url}] # h\n"),
+                format!(
+                    "[secrets]\nx = {{ file = 'x' }} # x\ntoken = {{ env = \"T\" }}\n[plugins.a]\npath = 'a'\nsha256 = \"00\" # old\nconfig = {{ x = 1, org = \"acme\" }} # c\n[plugins.a.grants]\nroots   =   \"read\" # r\nhttp = [{plain}, {url}] # h\n"
+                ),
             ),
             (
                 "plugins = { a = { path = 'a' } } # all\n",
-                format!("plugins = {{ a = {{ path = 'a', sha256 = \"00\", grants = {{ http = [{url}], roots = \"read\" }}, config = {{ org = \"acme\" }} }} }} # all\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"),
+                format!(
+                    "plugins = {{ a = {{ path = 'a', sha256 = \"00\", grants = {{ http = [{url}], roots = \"read\" }}, config = {{ org = \"acme\" }} }} }} # all\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"
+                ),
             ),
             (
                 "plugins.a.path = 'a' # dotted\n",
-                format!("plugins.a.path = 'a' # dotted\nplugins.a.sha256 = \"00\"\nplugins.a.grants.http = [{url}]\nplugins.a.grants.roots = \"read\"\nplugins.a.config.org = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"),
+                format!(
+                    "plugins.a.path = 'a' # dotted\nplugins.a.sha256 = \"00\"\nplugins.a.grants.http = [{url}]\nplugins.a.grants.roots = \"read\"\nplugins.a.config.org = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"
+                ),
             ),
             (
                 "[plugins.a]\npath = 'a'\ngrants.http = [\n    \"https://old.example\", # one\n    # before the end\n]\n",
-                format!("[plugins.a]\npath = 'a'\ngrants.http = [\n    \"https://old.example\", # one\n    # before the end\n    {url},\n]\ngrants.roots = \"read\"\nsha256 = \"00\"\n\n[plugins.a.config]\norg = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"),
+                format!(
+                    "[plugins.a]\npath = 'a'\ngrants.http = [\n    \"https://old.example\", # one\n    # before the end\n    {url},\n]\ngrants.roots = \"read\"\nsha256 = \"00\"\n\n[plugins.a.config]\norg = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"
+                ),
             ),
             (
                 "[plugins.a]\npath = 'a'\n[[plugins.a.grants.http]]\nurl = 'https://old.example' # one\n",
-                format!("[plugins.a]\npath = 'a'\nsha256 = \"00\"\n\n[plugins.a.grants]\nroots = \"read\"\n[[plugins.a.grants.http]]\nurl = 'https://old.example' # one\n\n[[plugins.a.grants.http]]\nurl = \"https://a.example/\"\nmethods = [\"GET\"]\n\n[plugins.a.config]\norg = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"),
+                format!(
+                    "[plugins.a]\npath = 'a'\nsha256 = \"00\"\n\n[plugins.a.grants]\nroots = \"read\"\n[[plugins.a.grants.http]]\nurl = 'https://old.example' # one\n\n[[plugins.a.grants.http]]\nurl = \"https://a.example/\"\nmethods = [\"GET\"]\n\n[plugins.a.config]\norg = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"
+                ),
             ),
         ] {
             let edited = add_all(before);
@@ -313,11 +356,25 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_takes_the_place_of_those_that_say_less() {
+        let before = "[plugins.a.grants]\nhttp = [{ url = 'https://a.example', methods = ['GET'] }, 'https://a.example/x', 'https://b.example',\
+                      { url = 'https://a.example', methods = 'any' }, { url = 'https://a.example', private = true }]\n";
+        let entry = "{ url = \"https://a.example/\", methods = [\"GET\", \"HEAD\"], headers = { x = \"{t}\" } }";
+        let mut edited = Edited::parse(before).unwrap();
+        edited.add_grant("a", "http", entry).unwrap();
+        let after = before
+            .replace("{ url = 'https://a.example', methods = ['GET'] }, 'https://a.example/x', ", " ")
+            .replace("true }]", &format!("true }}, {entry}]"));
+        assert_eq!(edited.text(), after);
+    }
+
+    #[test]
     fn what_is_denied_is_gone_and_nothing_else() {
         let all = "[plugins.a]\npath = 'a'\n[plugins.a.grants] # g\nroots = 'read'\nenv = ['TZ', { name = 'KEY', secret = 's' }] # e\n\
                    ask = ['sampling', 'roots']\ndirs = [{ host = '/srv', access = 'read' }]\n\
                    http = ['https://a.example', { url = 'https://B.example/x/', secrets = ['s'] }] # h\n# b\n[plugins.b]\n";
-        let without = |lines: &[(&str, &str)]| lines.iter().fold(all.to_owned(), |text, (old, new)| text.replace(old, new));
+        let without =
+            |lines: &[(&str, &str)]| lines.iter().fold(all.to_owned(), |text, (old, new)| text.replace(old, new));
         for (what, expected) in [
             ("roots", without(&[("roots = 'read'\n", "")])),
             ("TZ", without(&[("env = ['TZ', {", "env = [ {")])),
@@ -348,7 +405,10 @@ mod tests {
             (all, "[plugins.a]\npath = 'a'\n# b\n[plugins.b]\n"),
             ("plugins.a.path = 'a'\nplugins.a.grants.roots = 'read' # x\n", "plugins.a.path = 'a'\n"),
             ("plugins = { a = { path = 'a', grants = { roots = 'read' } } }", "plugins = { a = { path = 'a'} }\n"),
-            ("[plugins.a]\npath = 'a'\n[[plugins.a.grants.http]]\nurl = 'x'\n[plugins.b]\n", "[plugins.a]\npath = 'a'\n[plugins.b]\n"),
+            (
+                "[plugins.a]\npath = 'a'\n[[plugins.a.grants.http]]\nurl = 'x'\n[plugins.b]\n",
+                "[plugins.a]\npath = 'a'\n[plugins.b]\n",
+            ),
         ] {
             let mut edited = Edited::parse(text).unwrap();
             assert!(edited.deny_all("a") && !edited.deny_all("a") && !edited.deny_all("c"));

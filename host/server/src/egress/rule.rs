@@ -277,6 +277,17 @@ fn header(name: &str, value: &toml::Value) -> Result<(HeaderName, Template)> {
     Ok((parsed, Template::parse(value)?))
 }
 
+/// Of the rules that include another, the one that counts for it.
+pub fn strongest<'a>(rules: &'a [Rule], other: &Rule) -> Option<&'a Rule> {
+    let mut best: Option<&Rule> = None;
+    for rule in rules.iter().filter(|rule| rule.includes(other)) {
+        if best.is_none_or(|best| rule.exactness() > best.exactness()) {
+            best = Some(rule);
+        }
+    }
+    best
+}
+
 /// The rule for a request. Where several allow it, the one with the longest path counts, then one with a host rather than a
 /// pattern, then the first. The error says why there is none.
 pub fn find<'a>(rules: &'a [Rule], method: &Method, target: &Target) -> Result<&'a Rule, HttpRefusal> {

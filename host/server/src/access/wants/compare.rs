@@ -3,7 +3,7 @@
 use super::want::{Http, Wants, What};
 use crate::{
     access::grants::{Grants, could_use},
-    egress::rule::Rule,
+    egress::rule::{Rule, strongest},
 };
 
 impl What {
@@ -32,7 +32,7 @@ impl Http {
             }
             None => true,
         };
-        self.rule.by_method().iter().all(|one| rules.iter().any(|rule| rule.includes(one) && adds(rule)))
+        self.rule.by_method().iter().all(|one| strongest(rules, one).is_some_and(adds))
     }
 }
 
@@ -77,8 +77,12 @@ impl Wants {
     /// The abilities that it wants although it imports nothing to use them with.
     pub fn without_import(&self, imports: &[String]) -> Vec<&'static str> {
         let could = could_use(imports);
-        let mut without: Vec<&str> =
-            self.grants.iter().filter_map(|want| want.what.needs()).filter(|ability| !could.contains(ability)).collect();
+        let mut without: Vec<&str> = self
+            .grants
+            .iter()
+            .filter_map(|want| want.what.needs())
+            .filter(|ability| !could.contains(ability))
+            .collect();
         without.dedup();
         without
     }
@@ -130,8 +134,21 @@ mod tests {
                 "roots env ask",
                 "",
             ),
-            (all, "http = [{ url = 'https://a.example/x', methods = ['GET', 'POST'] }]".into(), "http roots env ask", ""),
+            (
+                all,
+                "http = [{ url = 'https://a.example/x', methods = ['GET', 'POST'] }]".into(),
+                "http roots env ask",
+                "",
+            ),
             (all, format!("http = [{{ url = 'https://a.example/x', {header} }}]"), "http roots env ask", ""),
+            (
+                all,
+                format!(
+                    "http = [{{ url = 'https://a.example', methods = 'any' }}, {{ url = 'https://a.example', methods = ['GET', 'POST'], {header} }}]"
+                ),
+                "http roots env ask",
+                "any method https://a.example/; GET https://a.example/ (with authorization); POST https://a.example/ (with authorization)",
+            ),
             (
                 all,
                 "roots = 'read-write'\nenv = ['LANG']\nask = ['sampling', 'roots']".into(),

@@ -184,7 +184,10 @@ fn http(written: WrittenHttp, secrets: &[Secret]) -> Result<Want> {
         url.len() <= MAX_URL_BYTES && url.bytes().all(harmless),
         "`http`: a URL has at most {MAX_URL_BYTES} visible ASCII characters and no quotation marks"
     );
-    ensure!(secret.is_some() || header.is_none(), "`http`: `{url}`: `header` says where a `secret` goes, and there is none");
+    ensure!(
+        secret.is_some() || header.is_none(),
+        "`http`: `{url}`: `header` says where a `secret` goes, and there is none"
+    );
     let secret = secret.map(|name| {
         let known = secrets.iter().any(|secret| secret.name == name);
         ensure!(known, "`http`: `{url}`: its `secret` is none of `secrets`");
