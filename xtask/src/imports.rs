@@ -29,7 +29,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("methods", &["base", "access", "schema", "bridge", "plugins", "tasks", "client", "observe"]),
     ("transport", &["base", "config", "access", "bridge", "client", "methods"]),
     ("app", &["base", "config", "access", "observe", "plugins", "client", "methods", "transport"]),
-    ("cli", &["base", "config", "access", "plugins", "app"]),
+    ("cli", &["base", "config", "egress", "access", "plugins", "app"]),
 ];
 
 /// What is wrong with the imports of the host's crates.

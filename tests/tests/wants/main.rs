@@ -1,5 +1,8 @@
 //! What plugins want, as it is embedded, shown, granted by a person and taken away again.
 
+#![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod denied;
 mod dialogue;
 mod shown;

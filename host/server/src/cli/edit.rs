@@ -90,16 +90,10 @@ impl Edited {
             grants.as_table_like_mut().is_some_and(|grants| grants.remove(what).is_some())
         } else {
             let variable = what.strip_prefix('$').unwrap_or(what);
-            let entries: [(&str, &str, &dyn Fn(&str) -> bool); 4] = [
-                ("http", "url", &|url| same_place(url, what)),
-                ("dirs", "host", &|host| host == what),
-                ("env", "name", &|name| name == variable),
-                ("ask", "", &|ability| ability == what),
-            ];
-            let mut taken = false;
-            for (key, name, is_it) in entries {
-                taken |= retain(grants, key, |entry| !entry.name(name).is_some_and(is_it));
-            }
+            let mut taken = retain(grants, "http", |entry| !entry.name("url").is_some_and(|url| same_place(url, what)));
+            taken |= retain(grants, "dirs", |entry| entry.name("host") != Some(what));
+            taken |= retain(grants, "env", |entry| entry.name("name") != Some(variable));
+            taken |= retain(grants, "ask", |entry| entry.name("") != Some(what));
             taken
         };
         // Variables that stand for secrets mean nothing without a rule that lists the secret.
@@ -130,7 +124,7 @@ fn child<'a>(parent: &'a mut Item, key: &str) -> Result<&'a mut Item> {
         let mut new = Table::new();
         new.set_dotted(table.is_dotted());
         // A table that only has tables in it needs no header.
-        new.set_implicit(key == "plugins");
+        new.set_implicit(true);
         table.insert(key, if inline { Item::Value(InlineTable::new().into()) } else { Item::Table(new) });
     }
     let child = table.get_mut(key).filter(|child| child.is_table_like());
@@ -340,9 +334,7 @@ mod tests {
             ),
             (
                 "[plugins.a]\npath = 'a'\n[[plugins.a.grants.http]]\nurl = 'https://old.example' # one\n",
-                format!(
-                    "[plugins.a]\npath = 'a'\nsha256 = \"00\"\n\n[plugins.a.grants]\nroots = \"read\"\n[[plugins.a.grants.http]]\nurl = 'https://old.example' # one\n\n[[plugins.a.grants.http]]\nurl = \"https://a.example/\"\nmethods = [\"GET\"]\n\n[plugins.a.config]\norg = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"
-                ),
+                "[plugins.a]\npath = 'a'\nsha256 = \"00\"\n\n[plugins.a.grants]\nroots = \"read\"\n[[plugins.a.grants.http]]\nurl = 'https://old.example' # one\n\n[[plugins.a.grants.http]]\nurl = \"https://a.example/\"\nmethods = [\"GET\"]\n\n[plugins.a.config]\norg = \"acme\"\n\n[secrets]\ntoken = { env = \"T\" }\n".to_owned(),
             ),
         ] {
             let edited = add_all(before);
