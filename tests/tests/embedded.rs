@@ -156,8 +156,11 @@ async fn two_wharfs_live_in_one_process() -> Result<()> {
     ensure!(text(&call(&ann, "echo_echo", json!({ "message": "x" })).await?) == "x");
     ensure!(text(&call(&ben, "hello_greet", json!({ "name": "Ada" })).await?) == "Hello, Ada!");
     ensure!(call(&ann, "hello_greet", json!({ "name": "Ada" })).await.is_err());
+    let refused = of_one.calls().into_iter().filter(|record| record.ended == Ended::Refused).count();
+    ensure!(refused == 1, "the tool that is not there");
     for (records, name, size) in [(&of_one, "ann", 1), (&of_other, "ben", 11)] {
-        let calls = records.calls();
+        let mut calls = records.calls();
+        calls.retain(|record| record.ended != Ended::Refused);
         let [record] = &*calls else { bail!("{calls:?}") };
         ensure!(record.principal == Some(Principal::Named(name.into())), "{record:?}");
         ensure!(record.ended == Ended::Done && record.bytes_out == size && record.bytes_in > 10, "{record:?}");

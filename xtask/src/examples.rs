@@ -1,6 +1,11 @@
 //! Builds the example plugins in other languages as their READMEs describe, and calls them.
 
-use std::{path::Path, process::Command};
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    path::Path,
+    process::Command,
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -15,6 +20,12 @@ pub fn build_and_call(root: &Path) -> Result<()> {
     npm(&javascript, &["install", "--no-audit", "--no-fund"]).context("the JavaScript example needs npm")?;
     npm(&javascript, &["run", "--silent", "build"])?;
     greets(root, &javascript.join("hello-js.wasm"))?;
+    let fetching = root.join("examples/javascript-http");
+    npm(&fetching, &["install", "--no-audit", "--no-fund"])?;
+    npm(&fetching, &["run", "--silent", "build"])?;
+    for plugin in [fetching.join("status-js.wasm"), root.join("target/plugins/status.wasm")] {
+        asks(root, &plugin)?;
+    }
 
     let environment = root.join("target/python");
     run(Command::new("python3").args(["-m", "venv"]).arg(&environment))
@@ -25,6 +36,45 @@ pub fn build_and_call(root: &Path) -> Result<()> {
     let python = root.join("examples/python");
     run(Command::new("sh").arg(python.join("build.sh")).env("PATH", path))?;
     greets(root, &python.join("hello-py.wasm"))
+}
+
+/// Calls an example that asks another server, which is one of this machine, and of which only one path is allowed.
+fn asks(root: &Path, plugin: &Path) -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let base = format!("http://localhost:{}", listener.local_addr()?.port());
+    // It answers one request and ends; nothing but the allowed one may come.
+    let server = std::thread::spawn(move || answer_one(&listener));
+    let folder = root.join("target/tests/examples");
+    std::fs::create_dir_all(&folder)?;
+    let config = folder.join("wharf.toml");
+    let rule = format!("http = [{{ url = \"{base}/open\", private = true }}]");
+    std::fs::write(&config, format!("[plugins.status]\npath = {plugin:?}\n[plugins.status.grants]\n{rule}\n"))?;
+    for (path, expected) in [("closed", "The operator of this server can allow this."), ("open", "200, 5 characters")] {
+        let mut wharf = Command::new(root.join("target/release/wharf"));
+        wharf.args(["call", "-c"]).arg(&config).arg(plugin).args(["status", &format!("url={base}/{path}")]);
+        let output = wharf.output()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let told = String::from_utf8_lossy(&output.stderr);
+        ensure!(said.contains(expected), "{} answers {said:?}: {told}", plugin.display());
+    }
+    let asked = server.join().map_err(|_| anyhow::anyhow!("the server panicked"))??;
+    ensure!(asked.starts_with("GET /open "), "what was not allowed left: {asked}");
+    say(&format!("{} asks", plugin.display()));
+    Ok(())
+}
+
+/// Answers one request, and returns its first line.
+fn answer_one(listener: &TcpListener) -> Result<String> {
+    let (mut stream, _) = listener.accept()?;
+    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    let first = lines.next().context("no request")??;
+    for line in lines {
+        if line?.is_empty() {
+            break;
+        }
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")?;
+    Ok(first)
 }
 
 fn npm(folder: &Path, arguments: &[&str]) -> Result<()> {

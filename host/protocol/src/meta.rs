@@ -34,6 +34,28 @@ pub struct RequestMeta {
     pub progress_token: Option<Id>,
 }
 
+/// The trace that a request belongs to, as `traceparent` of W3C Trace Context has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// 32 hexadecimal digits.
+    pub trace_id: String,
+    /// 16 hexadecimal digits: the step of the client that made the request.
+    pub span_id: String,
+}
+
+impl Trace {
+    fn read(traceparent: &str) -> Option<Self> {
+        let mut parts = traceparent.split('-');
+        let mut part = |digits: usize| {
+            let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            parts.next().filter(|part| part.len() == digits && part.bytes().all(hex))
+        };
+        let (version, trace_id, span_id, _flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
+        let is_known = version != "ff" && trace_id.contains(|digit| digit != '0');
+        is_known.then(|| Self { trace_id: trace_id.to_owned(), span_id: span_id.to_owned() })
+    }
+}
+
 /// What a modern request must say of itself.
 #[derive(Debug, Clone)]
 pub struct ModernClaim {
@@ -94,6 +116,17 @@ impl RequestMeta {
     /// The JSON of the whole object.
     pub fn text(&self) -> &str {
         self.text.as_ref().map_or("{}", |text| text.get())
+    }
+
+    /// The trace that the client says the request belongs to; `None` if it says nothing of the kind.
+    pub fn trace(&self) -> Option<Trace> {
+        #[derive(Deserialize)]
+        struct Traced {
+            traceparent: String,
+        }
+        let text = self.text();
+        let traced: Traced = text.contains("traceparent").then(|| serde_json::from_str(text).ok())??;
+        Trace::read(&traced.traceparent)
     }
 
     /// Whether the request claims to be of a modern revision, even if there is no such revision.
@@ -183,6 +216,26 @@ mod tests {
         for params in [r#"{"_meta":7}"#, r#"{"_meta":{"progressToken":1.5}}"#, r#"{"_meta":{"progressToken":{}}}"#] {
             assert_eq!(read(params).unwrap_err().code, INVALID_PARAMS, "{params}");
         }
+    }
+
+    #[test]
+    fn traces_are_read_if_they_are_whole() {
+        let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+        for (traceparent, is_one) in [
+            (format!("\"00-{trace}-{span}-01\""), true),
+            (format!("\"cc-{trace}-{span}-01-later\""), true),
+            (format!("\"ff-{trace}-{span}-01\""), false),
+            (format!("\"00-{}-{span}-01\"", trace.to_uppercase()), false),
+            (format!("\"00-{}-{span}-01\"", "0".repeat(32)), false),
+            (format!("\"00-{trace}-{span}\""), false),
+            ("\"\"".into(), false),
+            ("7".into(), false),
+        ] {
+            let meta = read(&format!(r#"{{"_meta":{{"traceparent":{traceparent}}}}}"#)).unwrap();
+            let expected = is_one.then(|| Trace { trace_id: trace.into(), span_id: span.into() });
+            assert_eq!(meta.trace(), expected, "{traceparent}");
+        }
+        assert_eq!(read(r#"{"_meta":{}}"#).unwrap().trace(), None);
     }
 
     #[test]

@@ -12,16 +12,18 @@ use std::{
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 
 use crate::{
+    denial::{Denial, HttpUse},
     instance::{Instance, Operation, TRANSFER_SLACK_BYTES},
     limits::Refused,
     load::Plugin,
     masked::Masked,
-    network::{HttpUse, Traffic},
     operation::CallError,
     runtime::{Pace, Stopped},
     sandbox::Sandbox,
-    scope::{Denial, Events, Limits, Scope},
-    store::{CallState, State, Traces},
+    scope::{Events, Limits, Scope},
+    store::{CallState, State},
+    traces::Traces,
+    traffic::Traffic,
     warm::Key,
 };
 
@@ -39,8 +41,10 @@ pub struct Report<T> {
     /// About how many bytes of the limit on output the outcome takes. `None` if there is no outcome, or if it is questions,
     /// which have limits of their own.
     pub bytes: Option<usize>,
-    /// The HTTP requests that were made, refused ones among them: the first 64.
+    /// The HTTP requests that were made, refused ones among them: the first 128.
     pub requests: Vec<HttpUse>,
+    /// Whether the outcome is an answer that says itself that the operation failed.
+    pub says_failed: bool,
 }
 
 /// What a plugin is to do, for which client, and within which limits.
@@ -85,6 +89,7 @@ impl Plugin {
         };
         let mut result = result.map_err(|error| explain(error, &traces, limits));
         let bytes = result.as_ref().ok().and_then(O::bytes);
+        let says_failed = result.as_ref().is_ok_and(O::says_failed);
         let (denials, requests, mut printed) = (traces.denials(), traces.exchanges().seen(), traces.printed());
         if let Some(network) = network {
             let hide = |bytes: &mut [u8]| network.hide(bytes);
@@ -96,7 +101,7 @@ impl Plugin {
             }
             printed.mask(&hide);
         }
-        Report { bytes, result, denials, requests, printed, took: started.elapsed() }
+        Report { bytes, says_failed, result, denials, requests, printed, took: started.elapsed() }
     }
 
     /// Waits for a slot to run in. If the plugin has no other call running, the call may also take one of the slots that are

@@ -8,8 +8,8 @@ use std::sync::{
 
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors that wharf itself needs for sockets, pipes, watches and the cache.
-const OWN: usize = 256;
+/// Descriptors that wharf itself needs for sockets, pipes, watches and the cache, and for connections of plugins.
+const OWN: usize = 320;
 /// The most that one call gets, however many are left.
 const MOST: usize = 1024;
 /// The least that each call may open, even if fewer are left: with less, the runtimes of some languages do not start.

@@ -86,11 +86,12 @@ impl Instance {
         self.store.set_epoch_deadline(1);
     }
 
-    /// Ends the call. Returns how many bytes of memory the instance holds, or `None` if it holds too much to be used again.
+    /// Ends the call. Returns how many bytes of memory the instance holds, or `None` if it cannot be used again, because it
+    /// holds too much or something is still under way.
     pub(crate) fn rest(&mut self) -> Option<usize> {
         let state = self.store.data_mut();
-        state.rest();
-        (!state.budget.is_half_spent(self.base_bytes)).then(|| state.budget.used())
+        let kept = state.rest();
+        (kept && !state.budget.is_half_spent(self.base_bytes)).then(|| state.budget.used())
     }
 
     async fn list(&mut self, code: &Linked) -> Result<Listing, CallError> {
@@ -152,6 +153,11 @@ pub(crate) mod sealed {
         /// About how many bytes of the plugin's limit on output an outcome takes. `None` if it is questions, which have limits
         /// of their own.
         fn bytes(outcome: &Self::Outcome) -> Option<usize>;
+
+        /// Whether the outcome is an answer that says that the operation failed.
+        fn says_failed(_: &Self::Outcome) -> bool {
+            false
+        }
     }
 }
 
@@ -181,6 +187,10 @@ impl sealed::Perform for CallTool {
 
     fn bytes(outcome: &Self::Outcome) -> Option<usize> {
         outcome.bytes(ToolAnswer::bytes)
+    }
+
+    fn says_failed(outcome: &Self::Outcome) -> bool {
+        matches!(outcome, Outcome::Done(ToolAnswer::Result(result)) if result.is_error)
     }
 }
 

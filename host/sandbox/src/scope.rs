@@ -6,7 +6,7 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::{
     model::{Kind, Level},
-    network::{HttpDenial, HttpLimits, Network},
+    network::{HttpLimits, Network},
 };
 
 /// A future that ends when there is no need to wait any more.
@@ -93,15 +93,6 @@ pub struct Limits {
     pub output_bytes: usize,
     /// What it may do over HTTP, if it has a network.
     pub http: HttpLimits,
-}
-
-/// Something that a guest tried and was not allowed, as far as the host could see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Denial {
-    /// It made an HTTP request that was refused.
-    Http(HttpDenial),
-    /// It asked for directories, and none is open to it.
-    NoDirectory,
 }
 
 /// Receives what a guest says while it runs. The methods are called on the guest's thread, so they must not block. Each kind of

@@ -2,29 +2,31 @@
 //! contract work on it.
 
 use std::{
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
-use parking_lot::Mutex;
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::{
     WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView, filesystem::Descriptor, p2::bindings::filesystem::preopens,
 };
 use wasmtime_wasi_http::{
-    Error as HttpError, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView,
+    Error as HttpError, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
+    WasiHttpView,
 };
 
 use crate::{
     bindings::{host, types},
+    denial::Denial,
     handles::Share,
     ledger::Account,
-    limits::{MemoryBudget, Refused},
+    limits::MemoryBudget,
     masked::Masked,
-    network::{self, Exchanges, Traffic},
     output::Capture,
     runtime::Pace,
-    scope::{Denial, Directory, Events, NoEvents, PluginSpec, Scope, Wait},
+    scope::{Directory, Events, NoEvents, PluginSpec, Scope, Wait},
+    traces::Traces,
+    traffic::{Traffic, denied},
 };
 
 /// How many log records a call may make, and as many reports of progress and updates of resources.
@@ -35,8 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MAX_EVENT_BYTES: usize = 16 * 1024;
 /// The longest URI of an update.
 const MAX_URI_BYTES: usize = 8 * 1024;
-/// How many different denials are remembered of a call.
-const MAX_DENIALS: usize = 16;
 /// How many random bytes a guest may ask for at once.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
 
@@ -44,46 +44,6 @@ const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
 const MAX_FIELDS_BYTES: usize = 8 << 10;
 /// The size of the pieces of an outgoing body. A handle can hold two of them.
 const BODY_PIECE_BYTES: usize = 4096;
-
-/// What is still known of a call when its instance is gone or serves another call.
-#[derive(Clone, Default)]
-pub(crate) struct Traces(Arc<Seen>);
-
-#[derive(Default)]
-struct Seen {
-    /// The output that the instance captures as long as it lives; empty until there is an instance.
-    printed: OnceLock<Capture>,
-    denials: Mutex<Vec<Denial>>,
-    refused: Mutex<Option<Refused>>,
-    exchanges: Exchanges,
-}
-
-impl Traces {
-    pub(crate) fn refused(&self) -> Option<Refused> {
-        *self.0.refused.lock()
-    }
-
-    /// Remembers what was refused.
-    pub(crate) fn deny(&self, denial: Denial) {
-        let mut denials = self.0.denials.lock();
-        if denials.len() < MAX_DENIALS && !denials.contains(&denial) {
-            denials.push(denial);
-        }
-    }
-
-    pub(crate) fn denials(&self) -> Vec<Denial> {
-        self.0.denials.lock().clone()
-    }
-
-    /// The HTTP requests that were made.
-    pub(crate) fn exchanges(&self) -> &Exchanges {
-        &self.0.exchanges
-    }
-
-    pub(crate) fn printed(&self) -> String {
-        self.0.printed.get().map(Capture::text).unwrap_or_default()
-    }
-}
 
 /// What an instance knows of the call that it serves.
 pub(crate) struct CallState {
@@ -185,7 +145,7 @@ impl State {
         }
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles.limit());
-        call.traces.0.printed.set(printed.clone()).ok();
+        call.traces.capture(&printed);
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(MAX_FIELDS_BYTES);
         Self {
@@ -213,12 +173,18 @@ impl State {
         self.handles_limit
     }
 
-    /// Ends the call. Until the next one the instance holds only as many handles as are open.
-    pub(crate) fn rest(&mut self) {
+    /// Ends the call. Until the next one the instance holds only as many handles as are open. False if it cannot be kept, because
+    /// something that began in the call is still under way.
+    pub(crate) fn rest(&mut self) -> bool {
         self.settle();
+        let traffic = self.call.traffic.as_ref();
+        let idle = traffic.is_none_or(Traffic::is_idle);
+        // The guest may still hold these.
+        let charged = self.budget.grow(traffic.map_or(0, Traffic::header_bytes));
         self.listed = None;
         self.call = CallState::nobody();
         self.handles.shrink(self.table.iter_mut().count());
+        idle && charged
     }
 
     /// Begins another call.
@@ -228,13 +194,13 @@ impl State {
         self.table.set_max_capacity(self.handles.limit());
         self.printed.clear();
         self.budget.renew();
-        call.traces.0.printed.set(self.printed.clone()).ok();
+        call.traces.capture(&self.printed);
         self.call = call;
     }
 
     /// Copies into the traces what only the state knows.
     fn settle(&self) {
-        *self.call.traces.0.refused.lock() = self.budget.refused();
+        self.call.traces.settle(self.budget.refused());
     }
 }
 
@@ -284,12 +250,17 @@ impl WasiHttpHooks for CallState {
         _: HttpFuture<()>,
     ) -> HttpFuture<(http::Response<WasiBody>, HttpFuture<()>)> {
         let Some(traffic) = &self.traffic else {
-            let error = network::denied(&self.traces, &request);
+            let error = denied(&self.traces, &request);
             return Box::new(async { Err(error) });
         };
         let sent = traffic.send(request, options);
         // Connections are driven by the network itself, so there is nothing to be done beside the response.
         Box::new(async { Ok((sent.await?, Box::new(async { Ok(()) }) as HttpFuture<()>)) })
+    }
+
+    // The network takes away what is not the guest's to say. To refuse it here would break the runtimes that always say it.
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::new(|_| false)
     }
 
     // The network names the host itself, in the form in which it was judged.

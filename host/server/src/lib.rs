@@ -38,7 +38,8 @@
 //! client       sessions, the context of a request, notifications
 //! plugins      files, loading, lists, the catalog
 //! bridge       what plugins say becomes MCP, what clients say becomes the contract
-//! observe      the record of each run
+//! audit        the log of all runs and changes, and its files
+//! observe      the record of each run, and who is told
 //! tasks        calls that go on in the background
 //! config       the operator's file
 //! access       each kind of grant; grants and roots become the scope of a call
@@ -68,6 +69,8 @@ pub mod access;
 #[doc(hidden)]
 pub mod app;
 #[doc(hidden)]
+pub mod audit;
+#[doc(hidden)]
 pub mod base;
 #[doc(hidden)]
 pub mod bridge;
@@ -94,7 +97,8 @@ pub mod tasks;
 pub mod transport;
 
 pub use wharf_protocol::{
-    Method,
+    Method, Revision,
+    meta::Trace,
     model::{Content, ToolResult},
 };
 pub use wharf_sandbox::{
@@ -110,7 +114,7 @@ pub use crate::{
     app::{Builder, Error, Session, Wharf},
     base::principal::Principal,
     config::Plugin,
-    observe::record::{Action, CallRecord, Ended, Granted, Observer},
+    observe::record::{Action, CallRecord, Ended, Granted, Observer, RequestFacts, Transport},
     plugins::{
         snapshot::{Entry, PluginStatus, Serving, Wanted},
         status::{Problem, Stage, Status, Subject},

@@ -15,6 +15,7 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use anyhow::{Context, Result, bail};
 
 mod before;
+mod egress;
 mod load;
 mod report;
 mod rows;
@@ -80,6 +81,7 @@ async fn run() -> Result<bool> {
     }
     rows::targets(&built, &effort, &mut report).await?;
     sandboxes::compare(&built, &effort, &mut report)?;
+    egress::compare(&built, &effort, &mut report).await?;
     whole::measure(&built, &effort, &mut report).await?;
     if !effort.brief {
         rows::axes(&built, &effort, &mut report).await?;

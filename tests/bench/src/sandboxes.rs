@@ -24,7 +24,8 @@ use crate::{
     servers::Built,
 };
 
-type Once = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
+/// Something that is done again and again.
+pub type Once = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
 
 /// Runs one thing after another on so many threads, each with a task of its own; gives how often per second.
 fn rate(threads: usize, duration: Duration, once: &Once) -> Result<f64> {
@@ -117,7 +118,7 @@ fn bare(component: &[u8]) -> wasmtime::Result<Once> {
 }
 
 /// Compiles a component, on a thread with a runtime for that.
-fn load(sandbox: &Arc<Sandbox>, component: &Path) -> Result<Code> {
+pub fn load(sandbox: &Arc<Sandbox>, component: &Path) -> Result<Code> {
     let file = std::fs::File::open(component)?;
     std::thread::scope(|scope| {
         let loading = scope.spawn(|| {
@@ -128,18 +129,23 @@ fn load(sandbox: &Arc<Sandbox>, component: &Path) -> Result<Code> {
     })
 }
 
-/// The same by way of wharf's sandbox: with limits, scope, capture and admission.
-fn sandboxed(component: &Path) -> Result<Once> {
-    let sandbox = Sandbox::new(bench::sandbox_config())?;
-    let code = load(&sandbox, component)?;
+/// A plugin with limits that do not matter here.
+pub fn plugin(code: Code, concurrency: usize) -> Plugin {
     let limits = Limits {
-        concurrency: 16,
+        concurrency,
         memory_bytes: 64 << 20,
         timeout: Duration::from_secs(30),
         output_bytes: 4 << 20,
         http: HttpLimits { requests: 100, at_once: 8, in_bytes: 16 << 20, out_bytes: 4 << 20 },
     };
-    let plugin = Plugin::new(code, PluginSpec { id: "echo".into(), limits, config: "{}".into() });
+    Plugin::new(code, PluginSpec { id: "bench".into(), limits, config: "{}".into() })
+}
+
+/// The same by way of wharf's sandbox: with limits, scope, capture and admission.
+fn sandboxed(component: &Path) -> Result<Once> {
+    let sandbox = Sandbox::new(bench::sandbox_config())?;
+    let code = load(&sandbox, component)?;
+    let plugin = plugin(code, 16);
     Ok(Arc::new(move || {
         let plugin = plugin.clone();
         Box::pin(async move {

@@ -11,6 +11,7 @@ use std::{path::Path, sync::LazyLock};
 use serde_json::Value;
 use wharf::{
     access::open::Ceilings,
+    audit::chain::{Head, Verifier},
     base::{
         ledger::Account,
         principal::Principal,
@@ -46,6 +47,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("offer", offer),
     ("content", content),
     ("component", component),
+    ("audit", audit),
 ];
 
 pub fn nothing(_: &[u8]) {}
@@ -220,6 +222,21 @@ fn content(data: &[u8]) {
         let text = encoder().tool_result(result);
         assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
     }
+}
+
+/// A line that continues a chain has a head, and what is written after it continues it.
+fn audit(data: &[u8]) {
+    let mut verifier = Verifier::default();
+    for line in data.split(|byte| *byte == b'\n') {
+        if verifier.line(line).is_ok() {
+            assert_eq!(Head::of_line(line), Some(verifier.head()));
+        }
+    }
+    let mut next = Vec::new();
+    let head = verifier.head().append("\"event\":\"start\"", &mut next);
+    next.pop();
+    assert_eq!(verifier.line(&next), Ok(()));
+    assert_eq!(verifier.head(), head);
 }
 
 fn component(data: &[u8]) {

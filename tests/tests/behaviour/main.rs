@@ -13,6 +13,7 @@
 
 mod answers_modern;
 mod asking;
+mod audit;
 mod cache;
 mod clock;
 mod config_errors;

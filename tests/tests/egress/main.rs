@@ -1,9 +1,17 @@
 //! What plugins may send, with real servers on this machine: rules, addresses, limits, secrets, TLS and proxies.
 
-mod hostile;
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 mod rules;
 mod secrets;
 mod transport;
+mod upstream;
 mod web;
 
 use e2e::{Folder, Pipe, Value, json, text};

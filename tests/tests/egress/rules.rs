@@ -47,7 +47,7 @@ async fn only_what_a_rule_allows_leaves() {
         assert_eq!(send(&mut pipe, json!({ "url": url })).await.unwrap()["status"], 200, "{url}");
     }
     let line = pipe.wait_for_log("it wanted POST").await;
-    let wanted = format!("{{ url = \"http://localhost:{port}/\", methods = [\"POST\"] }} to `http` to allow it");
+    let wanted = format!("{{ url = \"http://localhost:{port}/\", methods = [\"POST\"] }} of `http` would allow");
     assert!(line.contains(&wanted) && line.contains("[plugins.out.grants]"), "{line}");
     pipe.close().await;
 }
@@ -86,7 +86,7 @@ async fn without_a_rule_nothing_leaves_and_the_operator_is_told() {
     let refused = send(&mut pipe, json!({ "url": web.url("/ok") })).await.unwrap_err();
     assert!(refused.contains("HttpRequestDenied"), "{refused}");
     let line = pipe.wait_for_log("it wanted GET").await;
-    assert!(line.contains(&format!("add \"{}\" to `http`", web.url(""))), "{line}");
+    assert!(line.contains(&format!("the entry \"{}\" of `http` would allow", web.url(""))), "{line}");
     assert_eq!(web.connections(), 0);
     let failed = pipe.call("fail", json!({ "url": "", "body": "no" })).await;
     assert_eq!(text(&failed), "no", "what was not refused has no hint");

@@ -35,6 +35,9 @@ use tokio::{
 pub struct Seen {
     pub connections: AtomicUsize,
     pub requests: AtomicUsize,
+    /// Requests that are being answered, and the most that ever were at once.
+    now: AtomicUsize,
+    pub most: AtomicUsize,
     /// Uploads that ended as they should, with their sizes added up, and those that broke off.
     pub complete: AtomicUsize,
     pub bytes: AtomicUsize,
@@ -134,6 +137,15 @@ impl Web {
 }
 
 async fn answer(State(shared): State<Shared>, request: Request) -> Response {
+    let now = shared.seen.now.fetch_add(1, Ordering::SeqCst) + 1;
+    shared.seen.most.fetch_max(now, Ordering::SeqCst);
+    let seen = Arc::clone(&shared.seen);
+    let response = respond(shared, request).await;
+    seen.now.fetch_sub(1, Ordering::SeqCst);
+    response
+}
+
+async fn respond(shared: Shared, request: Request) -> Response {
     shared.seen.requests.fetch_add(1, Ordering::SeqCst);
     shared.seen.changed.notify_waiters();
     let (parts, body) = request.into_parts();

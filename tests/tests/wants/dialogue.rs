@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use e2e::{Folder, Terminal, folder::stdout};
+use e2e::{Folder, Pipe, Terminal, folder::stdout, json, text};
 
 use crate::{ALL, wanting};
 
@@ -193,4 +193,20 @@ async fn what_would_not_be_served_is_not_written() {
     let (code, shown, _) = Terminal::start(&folder, &["add", "plugins/hello.wasm"]).end().await;
     assert_eq!(code, Some(0), "{shown}");
     assert!(written(&folder).starts_with(&before), "{}", written(&folder));
+}
+
+/// One process writes the audit log, and the command that adds a plugin is another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_is_added_while_another_wharf_serves() {
+    let folder = Folder::new();
+    folder.config("[audit]\nfile = 'audit/audit.jsonl'\n");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    folder.plugin("hello");
+    let (code, shown, _) = Terminal::start(&folder, &["add", "plugins/hello.wasm"]).end().await;
+    assert_eq!(code, Some(0), "{shown}");
+    pipe.wait_for_log("serving plugin=\"hello\"").await;
+    let greeted = pipe.call("hello_greet", json!({ "name": "Ada" })).await;
+    assert!(text(&greeted).contains("Ada"), "{greeted}");
+    pipe.close().await;
 }

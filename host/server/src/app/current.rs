@@ -1,6 +1,10 @@
 //! The config in use, and the only place where it is replaced. Others watch it.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use anyhow::Result;
 use parking_lot::Mutex;
@@ -8,7 +12,8 @@ use tokio::sync::watch;
 
 use crate::{
     access::scope::Scopes,
-    config::{self, CommandLine, Config, Plugin},
+    config::{self, CommandLine, Config, Plugin, audit},
+    observe::{journal::Event, observers::Observers},
 };
 
 /// Where a config comes from, each time it is read.
@@ -40,11 +45,17 @@ pub struct Current {
     origins: Mutex<Origins>,
     config: watch::Sender<Arc<Config>>,
     scopes: Arc<Scopes>,
+    observers: Observers,
+    /// What is trusted because of the audit log that is being written, whatever a later config says of one.
+    audit: Vec<PathBuf>,
 }
 
 impl Current {
-    pub fn new(origins: Origins, config: Arc<Config>, scopes: Arc<Scopes>) -> Arc<Self> {
-        Arc::new(Self { origins: Mutex::new(origins), config: watch::Sender::new(config), scopes })
+    pub fn new(origins: Origins, config: Arc<Config>, scopes: Arc<Scopes>, observers: Observers) -> Arc<Self> {
+        note(&observers, None, &config);
+        let audit = config.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file)).collect();
+        let (origins, config) = (Mutex::new(origins), watch::Sender::new(config));
+        Arc::new(Self { origins, config, scopes, observers, audit })
     }
 
     pub fn watch(&self) -> watch::Receiver<Arc<Config>> {
@@ -62,8 +73,14 @@ impl Current {
                 self.take(&origins, new);
                 tracing::info!("the config was read anew");
             }
-            Err(error) => tracing::error!("the config is not used, the last good one stays: {error:#}"),
+            Err(error) => self.refuse(&origins, &error),
         }
+    }
+
+    fn refuse(&self, origins: &Origins, error: &anyhow::Error) {
+        tracing::error!("the config is not used, the last good one stays: {error:#}");
+        let file = origins.file.clone();
+        self.observers.note(|| Event::ConfigRefused { file, problem: format!("{error:#}") });
     }
 
     /// Adds a plugin, or replaces the one with its id. Returns the number of the new config.
@@ -84,7 +101,7 @@ impl Current {
         origins.given.remove(at);
         let new = origins.read().unwrap_or_else(|error| {
             // The file has become wrong since. What it said before counts, as far as that is known.
-            tracing::error!("the config is not used, the last good one stays: {error:#}");
+            self.refuse(&origins, &error);
             let mut last = (**self.config.borrow()).clone();
             last.plugins.retain(|plugin| plugin.id != id);
             last
@@ -95,8 +112,31 @@ impl Current {
     fn take(&self, origins: &Origins, mut new: Config) -> u64 {
         let number = self.config.borrow().number + 1;
         new.number = number;
-        self.scopes.renew(new.places(origins.cache_dir.as_deref()));
+        note(&self.observers, Some(&self.config.borrow()), &new);
+        let mut places = new.places(origins.cache_dir.as_deref());
+        places.trusted.extend(self.audit.iter().cloned());
+        self.scopes.renew(places);
         self.config.send_replace(Arc::new(new));
         number
+    }
+}
+
+/// Tells the journal which config is in use from now on, and what it grants that the one before did not, and the other way round.
+fn note(observers: &Observers, before: Option<&Config>, now: &Config) {
+    observers.note(|| Event::ConfigRead { file: now.file.clone(), digest: now.digest });
+    let granted = |config: &Config| -> BTreeMap<String, Vec<String>> {
+        config.plugins.iter().map(|plugin| (plugin.id.clone(), plugin.grants.describe())).collect()
+    };
+    let (before, now) = (before.map(granted).unwrap_or_default(), granted(now));
+    let (none, ids) = (Vec::new(), before.keys().chain(now.keys()).collect::<BTreeSet<_>>());
+    for id in ids {
+        let (was, is) = (before.get(id).unwrap_or(&none), now.get(id).unwrap_or(&none));
+        let only = |one: &[String], other: &[String]| -> Vec<String> {
+            one.iter().filter(|grant| !other.contains(grant)).cloned().collect()
+        };
+        let (added, removed) = (only(is, was), only(was, is));
+        if !added.is_empty() || !removed.is_empty() {
+            observers.note(|| Event::Granted { plugin: id.clone(), added, removed });
+        }
     }
 }

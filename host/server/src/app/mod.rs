@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use anyhow::Context;
 use axum::Router;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -20,11 +21,16 @@ use wharf_sandbox::{CompilerConfig, Program, Sandbox, SandboxConfig};
 use self::current::{Current, Origins};
 use crate::{
     access::{approval::Approver, scope::Scopes},
+    audit::Log,
     base::{ledger::Ledger, paths::Stamp, principal::Principal},
     client::server::{DRAIN, Server, Shared},
     config::{self, CommandLine, Config, Plugin},
     methods::call::direct,
-    observe::record::{Observer, Observers},
+    observe::{
+        journal::Journal,
+        observers::Observers,
+        record::{Observer, Transport},
+    },
     plugins::{library::Library, snapshot::PluginStatus, status::Status, watcher},
     transport::{self, pipe::Client, stdio},
 };
@@ -113,7 +119,7 @@ impl Builder {
         self
     }
 
-    /// Tells the observer about every run of a plugin when it has ended.
+    /// Tells the observer about every run of a plugin when it has ended, and about every call that was refused before it ran.
     #[must_use]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));
@@ -162,10 +168,14 @@ impl Builder {
         let ledger = Ledger::new(config.startup.total_host_memory_bytes);
         // Comes before the scopes, because it creates the cache folder, and the scopes look at what exists.
         let sandbox = sandbox(&config, &ledger, origins.cache_dir.clone())?;
+        // The same goes for the audit log.
+        let audit = config.startup.audit.as_ref().map(Log::open).transpose();
+        let audit = audit.context("[audit]").map_err(Error::Config)?;
         let scopes = Arc::new(Scopes::new(config.places(origins.cache_dir.as_deref()), home_ceiling));
-        let observers = Observers::new(observers);
+        let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
+        let observers = Observers::new(observers, journal);
         let given: Vec<String> = origins.given.iter().map(|plugin| plugin.name().to_owned()).collect();
-        let current = Current::new(origins, Arc::clone(&config), Arc::clone(&scopes));
+        let current = Current::new(origins, Arc::clone(&config), Arc::clone(&scopes), observers.clone());
         let (library, published) = Library::new(
             sandbox,
             Arc::clone(&ledger),
@@ -185,7 +195,8 @@ impl Builder {
             };
             watcher::run(current.watch(), stamp, files, reload, stop)
         });
-        Ok(Begun { server, current, library, watcher: watcher.map(|watcher| Box::pin(watcher) as Watching), given })
+        let watcher = watcher.map(|watcher| Box::pin(watcher) as Watching);
+        Ok(Begun { server, current, audit, library, watcher, given })
     }
 
     /// Puts everything together, loads all plugins and serves them until the last [`Wharf`] is dropped or stopped.
@@ -212,6 +223,7 @@ type Watching = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 pub struct Begun {
     server: Arc<Server>,
     current: Arc<Current>,
+    audit: Option<Arc<Log>>,
     library: Library,
     watcher: Option<Watching>,
     given: Vec<String>,
@@ -219,13 +231,13 @@ pub struct Begun {
 
 impl Begun {
     pub fn run(self) -> Wharf {
-        let Self { server, current, library, watcher, given: _ } = self;
+        let Self { server, current, audit, library, watcher, given: _ } = self;
         let mut tasks = JoinSet::new();
         tasks.spawn(library.run(server.stop.clone()));
         if let Some(watcher) = watcher {
             tasks.spawn(watcher);
         }
-        Wharf { inner: Arc::new(Inner { server, current, tasks: Mutex::new(tasks) }) }
+        Wharf { inner: Arc::new(Inner { server, current, audit, tasks: Mutex::new(tasks) }) }
     }
 }
 
@@ -244,6 +256,7 @@ pub struct Wharf {
 struct Inner {
     server: Arc<Server>,
     current: Arc<Current>,
+    audit: Option<Arc<Log>>,
     /// The library and the watcher, which end when this is dropped.
     tasks: Mutex<JoinSet<()>>,
 }
@@ -362,7 +375,8 @@ impl Wharf {
         }
     }
 
-    /// Stops wharf: it takes no more messages, and requests that are under way have a second to finish.
+    /// Stops wharf: it takes no more messages, and requests that are under way have a second to finish. The audit log gets its
+    /// last lines.
     pub async fn stop(&self) {
         let server = &self.inner.server;
         server.stop.cancel();
@@ -371,6 +385,9 @@ impl Wharf {
             tracing::info!("stopped with requests under way");
         }
         self.inner.tasks.lock().abort_all();
+        if let Some(audit) = &self.inner.audit {
+            audit.close().await;
+        }
     }
 
     /// A token that is cancelled when wharf is to stop.
@@ -438,7 +455,7 @@ where
         let Self { server, reader, writer, principal, roots } = self;
         let roots =
             if roots.is_empty() { None } else { Some(server.scopes.open_given(&roots).map_err(Error::Config)?) };
-        stdio::serve(&server, Client { principal, roots }, reader, writer).await;
+        stdio::serve(&server, Client { principal, roots, transport: Transport::Pipe }, reader, writer).await;
         Ok(())
     }
 }

@@ -121,7 +121,7 @@ impl Binding<'_> {
 
 /// Gives the same text for all spellings of a JSON value, since clients may write their arguments differently the next time:
 /// members are sorted, and `1.0` becomes `1`.
-fn canonical(value: &Value, out: &mut String) {
+pub fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(members) => {
             let mut keys: Vec<&String> = members.keys().collect();

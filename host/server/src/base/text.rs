@@ -30,6 +30,32 @@ pub fn escaped(text: &str) -> String {
     line
 }
 
+/// For one line of JSON: replaces deceptive characters by the escapes of JSON, which leaves the values as they are. Between values,
+/// where no such escape may stand, none of these characters may stand either.
+pub fn escaped_json(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_deceptive(character) {
+            let mut units = [0; 2];
+            character.encode_utf16(&mut units).iter().for_each(|unit| line.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from(if value < 10 { b'0' + value } else { b'a' - 10 + value });
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 15));
+    }
+    text
+}
+
 /// The most characters of a foreign text that a message repeats.
 const MAX_QUOTED_CHARS: usize = 200;
 
@@ -63,6 +89,9 @@ mod tests {
         {
             assert_eq!(clean(&format!("a{invisible}b")), "ab", "{}", invisible.escape_unicode());
         }
+        assert_eq!(hex(&[0, 0x1f, 0xff]), "001fff");
+        let json = "{\"a\":\"x\u{202e}y\u{e0041}\u{7f}\"}";
+        assert_eq!(escaped_json(json), r#"{"a":"x\u202ey\udb40\udc41\u007f"}"#);
         assert_eq!(escaped("grüße 🌊 👩\u{200d}🚀 می\u{200c}خواهم"), "grüße 🌊 👩\u{200d}🚀 می\u{200c}خواهم");
     }
 }

@@ -1,8 +1,8 @@
 //! The arguments of the command line.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::SystemTime};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
@@ -32,6 +32,7 @@ Examples:
   wharf run --allow roots=read-write files.wasm   let a plugin work in the folders your client opens
   wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
   wharf add hello.wasm                            write a plugin into the config, with the grants you agree to
+  wharf audit show --outcome refused --since 2h   what was refused in the last two hours, if there is an audit log
 
 Config: $XDG_CONFIG_HOME/wharf/wharf.toml (else ~/.config/wharf/wharf.toml), or -c FILE.
 Exit codes: 0 done, 1 it failed, 2 the command line or the config is wrong.";
@@ -77,6 +78,9 @@ pub enum Command {
     },
     /// Write into a component what it wants to be granted, and what models should know about it
     Embed(Embed),
+    /// Read the audit log that [audit] in the config keeps
+    #[command(subcommand)]
+    Audit(Audit),
 }
 
 #[derive(Debug, Args)]
@@ -102,6 +106,64 @@ pub struct Embed {
     /// The component to write (default: the same file)
     #[arg(short = 'o', long = "output", value_name = "OUT")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// Check that no line was changed, removed or moved; with --head also that none is missing at the end
+    Verify {
+        #[command(flatten)]
+        log: AuditLog,
+        /// A head that wharf's own log told: a line with this hash has to be there
+        #[arg(long, value_name = "HASH", value_parser = parse_hash)]
+        head: Option<[u8; 32]>,
+    },
+    /// Print the lines, older files first
+    Show(AuditLines),
+    /// Print the last lines, and what is added from then on
+    Tail {
+        /// How many lines to begin with
+        #[arg(short = 'n', long, default_value_t = 10)]
+        lines: usize,
+        #[command(flatten)]
+        which: AuditLines,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct AuditLog {
+    #[command(flatten)]
+    pub config: ConfigFile,
+    /// The log itself, in place of the one that a config names
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct AuditLines {
+    #[command(flatten)]
+    pub log: AuditLog,
+    /// JSON, as it is in the file, even on a terminal
+    #[arg(long)]
+    pub json: bool,
+    /// Only of this plugin
+    #[arg(long, value_name = "ID")]
+    pub plugin: Option<String>,
+    /// Only of this tool, by the name that clients know
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Only of this client, as the log names it: process, anonymous, or the beginning of "token …" or "named …"
+    #[arg(long, value_name = "WHO")]
+    pub principal: Option<String>,
+    /// Only what ended so: done, asked, failed, refused, timed_out, over_limit, crashed, revoked, cancelled
+    #[arg(long)]
+    pub outcome: Option<String>,
+    /// Only from then on: a time such as 2026-11-07T10:00:00Z, or how long ago, such as 2h
+    #[arg(long, value_name = "WHEN", value_parser = parse_when)]
+    pub since: Option<SystemTime>,
+    /// Only until then
+    #[arg(long, value_name = "WHEN", value_parser = parse_when)]
+    pub until: Option<SystemTime>,
 }
 
 #[derive(Debug, Args)]
@@ -157,6 +219,19 @@ pub struct Call {
     /// The arguments: one JSON object, or key=value pairs
     #[arg(value_name = "JSON | key=value")]
     pub arguments: Vec<String>,
+}
+
+fn parse_hash(text: &str) -> Result<[u8; 32]> {
+    config::parse_hex32("--head", text)
+}
+
+fn parse_when(text: &str) -> Result<SystemTime> {
+    if let Ok(time) = humantime::parse_rfc3339_weak(text) {
+        return Ok(time);
+    }
+    let ago = humantime::parse_duration(text).ok();
+    let time = ago.and_then(|ago| SystemTime::now().checked_sub(ago));
+    time.context("this is neither a time such as 2026-11-07T10:00:00Z nor how long ago, such as 2h or 30min")
 }
 
 fn parse_allow(text: &str) -> Result<Access> {

@@ -48,7 +48,9 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         bail!("the plugin has no tool `{}`; it has: {}", command.tool, names.join(", "));
     };
     let arguments = arguments(tool, &command.arguments)?;
-    match wharf.call(&tool.name, arguments).await {
+    let called = wharf.call(&tool.name, arguments).await;
+    wharf.stop().await;
+    match called {
         Ok(result) => show(&wharf, result),
         Err(Error::Call(problem)) => {
             print(&format!("error: {}", escaped(&problem)))?;

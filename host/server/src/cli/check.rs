@@ -1,12 +1,13 @@
 //! `wharf check`: loads the config and every plugin once, and prints all that is wrong.
 
-use std::{path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::{Result, bail};
 
 use super::load::{load, print};
 use crate::{
     access::wants::want::because,
+    audit,
     config::{self, CommandLine},
     plugins::{
         snapshot::{Serving, Wanted},
@@ -19,8 +20,14 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
         bail!("there is no config to check: name one with -c, or write {default}");
     };
-    let config = config::load(Some(&file), &CommandLine::default())?;
+    let mut config = config::load(Some(&file), &CommandLine::default())?;
+    // Another process may write the audit log, and no call is made here.
+    let audit = Arc::make_mut(&mut config.startup).audit.take();
     print(&format!("config {}", file.display()))?;
+    if let Some(audit) = audit {
+        audit::check(&audit)?;
+        print(&format!("audit log {}", audit.file.display()))?;
+    }
     let wharf = load(config).await?;
     let (plugins, secrets) = (wharf.plugins(), wharf.missing_secrets().await);
     let mut failed = false;

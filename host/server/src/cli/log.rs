@@ -10,7 +10,7 @@ use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuar
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use super::arguments::LogFormat;
-use crate::base::text::is_deceptive;
+use crate::base::text::{escaped_json, is_deceptive};
 
 /// How many lines may wait to be written.
 const LINES: usize = 1024;
@@ -80,8 +80,7 @@ fn one_line(bytes: &[u8], format: LogFormat) -> String {
         if character == '\u{1b}' && is_colour(rest.as_str()) {
             line.push(character);
         } else if is_deceptive(character) && format == LogFormat::Json {
-            let mut units = [0; 2];
-            character.encode_utf16(&mut units).iter().for_each(|unit| line.push_str(&format!("\\u{unit:04x}")));
+            line.push_str(&escaped_json(character.encode_utf8(&mut [0; 4])));
         } else if is_deceptive(character) {
             line.extend(character.escape_default());
         } else {

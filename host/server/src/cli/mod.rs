@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 mod add;
 mod arguments;
 mod ask;
+mod audit;
 mod call;
 mod check;
 mod deny;
@@ -71,6 +72,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
         Command::Grant { id, config } => add::grant(&id, config.config.as_deref()).await,
         Command::Deny { id, what, config } => deny::run(&id, &what, config.config.as_deref()),
         Command::Embed(command) => embed::run(&command),
+        Command::Audit(command) => audit::run(command),
     }
 }
 

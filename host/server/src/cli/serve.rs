@@ -64,7 +64,13 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
     let wharf = builder.begin()?.run();
-    let listener = if http { Some(listen(&wharf).await?) } else { None };
+    let listener = match if http { Some(listen(&wharf).await) } else { None }.transpose() {
+        Ok(listener) => listener,
+        Err(error) => {
+            wharf.stop().await;
+            return Err(error);
+        }
+    };
     let stop = wharf.stopping();
     let mut signals = JoinSet::new();
     let reloads = wharf.clone();

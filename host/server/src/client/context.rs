@@ -1,7 +1,10 @@
 //! What is known about a request besides its method and parameters: who makes it, in which revision, with which capabilities.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -31,6 +34,7 @@ use crate::{
         text,
     },
     bridge,
+    observe::record::{RequestFacts, Transport},
     tasks::Running,
 };
 
@@ -64,9 +68,18 @@ pub struct Context {
     pub headers: Option<Arc<HeaderMap>>,
     /// The task, if the request runs in the background.
     pub task: Option<Arc<Running>>,
-    /// The largest progress told so far, and when. A plugin that asked a question starts again from the beginning, but the
-    /// progress of its request must not go back.
-    progressed: Arc<Mutex<(f64, Option<Instant>)>>,
+    /// How the request came in. None: the program made it itself.
+    pub transport: Option<Transport>,
+    so_far: Arc<SoFar>,
+}
+
+/// What has happened in a request so far.
+struct SoFar {
+    /// The largest progress told, and when. A plugin that asked a question starts again from the beginning, but the progress of
+    /// its request must not go back.
+    progressed: Mutex<(f64, Option<Instant>)>,
+    /// Whether there is a record of it: of a run, or of its refusal.
+    recorded: AtomicBool,
 }
 
 impl Context {
@@ -95,7 +108,11 @@ impl Context {
             connection: None,
             headers: None,
             task: None,
-            progressed: Arc::new(Mutex::new((f64::NEG_INFINITY, None))),
+            transport: None,
+            so_far: Arc::new(SoFar {
+                progressed: Mutex::new((f64::NEG_INFINITY, None)),
+                recorded: AtomicBool::new(false),
+            }),
         }
     }
 
@@ -177,6 +194,21 @@ impl Context {
         }
     }
 
+    /// What a record says of this request.
+    pub fn facts(&self) -> RequestFacts {
+        RequestFacts {
+            session: self.session.as_ref().map(|session| session.digest().to_owned()),
+            transport: self.transport,
+            trace: self.meta.trace(),
+            ..RequestFacts::new(self.encoder.revision, self.id.to_string())
+        }
+    }
+
+    /// Notes that there is a record of this request. False: there was one already.
+    pub fn set_recorded(&self) -> bool {
+        !self.so_far.recorded.swap(true, Ordering::Relaxed)
+    }
+
     /// The id of the task to which notifications belong.
     fn task_id(&self) -> Option<&str> {
         self.task.as_ref().map(|task| task.id.as_str())
@@ -192,7 +224,7 @@ impl Context {
     /// Waits a moment before the answer if progress was told just before, so that the client reads the two separately. Clients
     /// of the official TypeScript SDK that read both at once handle the answer first, and then drop the progress.
     pub async fn let_progress_arrive(&self) {
-        let last = self.progressed.lock().1;
+        let last = self.so_far.progressed.lock().1;
         if let Some(left) = last.and_then(|last| PROGRESS_BEFORE_ANSWER.checked_sub(last.elapsed())) {
             tokio::time::sleep(left).await;
         }
@@ -248,7 +280,7 @@ impl Events for CallEvents {
     fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
         let Some(token) = &self.context.meta.progress_token else { return };
         {
-            let mut progressed = self.context.progressed.lock();
+            let mut progressed = self.context.so_far.progressed.lock();
             if done <= progressed.0 {
                 return;
             }

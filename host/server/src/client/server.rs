@@ -16,10 +16,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, encode::Encoder};
 
 use crate::{
-    access::{approval::Approver, scope::Scopes},
+    access::{approval::Approver, grants::Table, scope::Scopes},
     base::{ledger::Ledger, refusals::Refusals, request_state::Seal, text::escaped},
     config::{Config, Startup},
-    observe::record::Observers,
+    observe::observers::Observers,
     plugins::published::Published,
     tasks::{Memory, Tasks},
 };
@@ -138,13 +138,15 @@ impl Server {
         RpcError::internal(format!("internal error; the operator finds it in the log as incident {id}"))
     }
 
-    /// Tells the operator, once for each text, what a plugin was refused, and where to allow it.
-    pub fn hint(&self, plugin: &str, text: String) {
+    /// Tells the operator, once for each text, what a plugin was refused, and in which table it can be allowed. What is not for
+    /// any table to allow is told however much was told before.
+    pub fn hint(&self, plugin: &str, (text, table): (String, Option<Table>)) {
         let mut hinted = self.hinted.lock();
         let told = hinted.entry(plugin.to_owned()).or_default();
-        if told.len() < HINTS_PER_PLUGIN && told.insert(text.clone()) {
+        if (table.is_none() || told.len() < HINTS_PER_PLUGIN) && told.insert(text.clone()) {
+            let Some(table) = table else { return tracing::warn!(plugin, "{text}") };
             let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
-            tracing::warn!(plugin, "{text}; to allow it, edit [plugins.{plugin}.grants] in {file}");
+            tracing::warn!(plugin, "{text}; to allow it, edit [plugins.{plugin}.{}] in {file}", table.as_str());
         }
     }
 }

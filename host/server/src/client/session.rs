@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -12,6 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{
@@ -32,7 +33,7 @@ use crate::{
         ledger::{Account, Charge, no_room},
         principal::{Owner, Principal},
         random_id,
-        text::escaped,
+        text::{escaped, hex},
     },
     plugins::catalog::Generations,
     tasks::Record,
@@ -51,6 +52,8 @@ const SUBSCRIPTION_BYTES: usize = 256;
 
 pub struct Session {
     pub id: Arc<str>,
+    /// See [`Session::digest`].
+    digest: OnceLock<String>,
     pub revision: Revision,
     pub principal: Principal,
     pub capabilities: Arc<ClientCapabilities>,
@@ -100,7 +103,18 @@ impl Drop for Listening {
     }
 }
 
+/// How many bytes of a digest tell sessions apart in records.
+const DIGEST_BYTES: usize = 8;
+
 impl Session {
+    /// Names the session in records, since its id is as good as a token for as long as it lives.
+    pub fn digest(&self) -> &str {
+        self.digest.get_or_init(|| {
+            let digest = Sha256::digest(self.id.as_bytes());
+            hex(digest.get(..DIGEST_BYTES).unwrap_or_default())
+        })
+    }
+
     /// Performs the handshake. Returns the session and the result of `initialize`.
     pub fn open(
         server: &Arc<Server>,
@@ -127,6 +141,7 @@ impl Session {
         let id = random_id::id()?.into();
         let session = Self {
             id,
+            digest: OnceLock::new(),
             revision,
             principal: principal.clone(),
             capabilities: Arc::new(capabilities),

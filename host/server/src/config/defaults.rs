@@ -52,6 +52,9 @@ pub const HTTP_AT_ONCE: usize = 8;
 pub const HTTP_IN_KIB: usize = 16_384;
 pub const HTTP_OUT_KIB: usize = 4096;
 
+pub const AUDIT_ROTATE_MIB: usize = 64;
+pub const AUDIT_KEEP: usize = 8;
+
 pub const TOTAL_TASKS: usize = 1024;
 pub const TASK_TIMEOUT_MS: u64 = 600_000;
 pub const TASK_TTL_MS: u64 = 600_000;

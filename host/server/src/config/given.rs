@@ -105,6 +105,13 @@ impl Plugin {
         self
     }
 
+    /// The same for a host of this machine or of a network around it, such as `http://localhost:8080`.
+    #[must_use]
+    pub fn http_private(mut self, url: impl Into<String>) -> Self {
+        self.written.grants.http.push(rule::Written::private(url));
+        self
+    }
+
     /// Lets it ask the client: for `elicitation`, `sampling` or `roots`.
     #[must_use]
     pub fn ask(mut self, ability: impl Into<String>) -> Self {

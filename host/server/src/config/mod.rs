@@ -8,7 +8,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
 
+pub mod audit;
 mod bounds;
 mod command_line;
 pub mod defaults;
@@ -24,6 +26,8 @@ mod resolved;
 mod settings;
 mod source;
 
+pub use audit::Audit;
+pub use bounds::parse_hex32;
 pub use command_line::CommandLine;
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::Plugin;
@@ -62,7 +66,7 @@ pub fn cache_dirs() -> Vec<PathBuf> {
 }
 
 /// What wharf would trust if it were started without the name of a config: the default file, whether or not it exists, and the
-/// plugins that it names.
+/// plugins and the audit log that it names.
 pub fn trusted_by_default() -> Vec<PathBuf> {
     let mut trusted = Vec::new();
     for file in default_paths() {
@@ -72,6 +76,8 @@ pub fn trusted_by_default() -> Vec<PathBuf> {
             let plugins = raw.plugins.0.iter().map(|(_, plugin)| plugin.path.clone());
             let dropped_in = raw.plugin_dir.iter().map(|folder| format!("{folder}/*"));
             trusted.extend(plugins.chain(dropped_in).filter_map(|path| resolved::absolute(&path, Some(base)).ok()));
+            let log = raw.audit.iter().filter_map(|audit| resolved::absolute(&audit.file, Some(base)).ok());
+            trusted.extend(log.flat_map(|log| audit::trusted(&log)));
         }
         trusted.push(file);
     }
@@ -91,7 +97,8 @@ pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
 pub fn from_text(text: &str, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let name = file.map_or_else(|| "the config".into(), |file| file.display().to_string());
     let raw = raw::parse(text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;
-    resolved::resolve(raw, file, command_line).context(name)
+    let config = resolved::resolve(raw, file, command_line).context(name)?;
+    Ok(Config { digest: Some(Sha256::digest(text).into()), ..config })
 }
 
 /// The file to use: the one that was named, which must exist, or the default one if it exists.

@@ -20,6 +20,7 @@ pub struct Config {
     pub limits: Limits,
     pub egress: Egress,
     pub secrets: InFileOrder<secrets::Written>,
+    pub audit: Option<Audit>,
     pub plugins: InFileOrder<Plugin>,
 }
 
@@ -119,6 +120,16 @@ pub struct Limits {
     pub http_out_kib: Option<usize>,
     pub task_timeout_ms: Option<u64>,
     pub task_ttl_ms: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    pub file: String,
+    pub arguments: Option<String>,
+    pub on_failure: Option<String>,
+    pub rotate_mib: Option<usize>,
+    pub keep: Option<usize>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{
+    audit::{self, Audit},
     bounds::{duration_ms, kib, mib, within_bounds},
     command_line::CommandLine,
     defaults, egress,
@@ -30,6 +31,8 @@ pub struct Config {
     /// How many configs have been in use so far, this one included.
     pub number: u64,
     pub file: Option<PathBuf>,
+    /// The SHA-256 of the text that it was read from, if there was one.
+    pub digest: Option<[u8; 32]>,
     pub startup: Arc<Startup>,
     pub plugin_dir: Option<PathBuf>,
     pub roots: Roots,
@@ -56,6 +59,8 @@ pub struct Startup {
     pub message_bytes: usize,
     /// How many tasks are kept at once, running or not.
     pub total_tasks: usize,
+    /// None: there is no audit log.
+    pub audit: Option<Audit>,
 }
 
 impl Startup {
@@ -73,6 +78,7 @@ impl Startup {
             compile_timeout,
             message_bytes,
             total_tasks,
+            audit,
         } = other;
         let keys = [
             ("[server]", self.face != *face),
@@ -85,6 +91,7 @@ impl Startup {
             ("compile_timeout_ms", self.compile_timeout != *compile_timeout),
             ("message_kib", self.message_bytes != *message_bytes),
             ("total_tasks", self.total_tasks != *total_tasks),
+            ("[audit]", self.audit != *audit),
         ];
         keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
     }
@@ -183,6 +190,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         )?,
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
+        audit: raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?,
     };
     let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
     for plugin in &plugins {
@@ -191,6 +199,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     Ok(Config {
         number: 1,
         file: file.map(Path::to_path_buf),
+        digest: None,
         startup: Arc::new(startup),
         plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
         roots: Roots::resolve(&raw.roots, command_line, &absolute).context("[roots]")?,
@@ -208,7 +217,8 @@ impl Config {
         let plugins = self.plugins.iter().filter_map(|plugin| plugin.source.path());
         let within_folders = self.plugin_dir.as_deref().into_iter().chain(cache).map(|folder| folder.join("*"));
         let own = [&self.file, &binary].into_iter().flatten().map(PathBuf::as_path);
-        let now = plugins.chain(own).map(Path::to_path_buf).chain(within_folders);
+        let log = self.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
+        let now = plugins.chain(own).map(Path::to_path_buf).chain(within_folders).chain(log);
         // What wharf would trust by default at its next start is protected as well, even if this start uses other files.
         let later =
             super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));
@@ -297,6 +307,12 @@ mod tests {
             ("[protocol]\nextensions=['skills']", "there is: tasks"),
             ("[protocol]\nlist_scope='all'", "neither \"private\" nor \"public\""),
             ("[protocol]\nstate_key_env='WHARF_TEST_NO_SUCH'", "is not set"),
+            ("[audit]\nfile='a'\narguments='none'", "none of \"digest\", \"redacted\", \"full\""),
+            ("[audit]\nfile='a'\non_failure='stop'", "neither \"refuse\" nor \"continue\""),
+            ("[audit]\nfile='a'\nkeep=0", "`keep` is from 1 to"),
+            ("[audit]\nfile='a'\nrotate_mib=0", "`rotate_mib` is from 1 to"),
+            ("[audit]\nfile=''", "a path is empty"),
+            ("[audit]\nfile='/'", "names no file"),
             ("[limits]\ntask_ttl_ms=0", "`task_ttl_ms` is from 1"),
             ("[http]\ntoken_env='WHARF_TEST_NO_SUCH'", "is not set"),
         ] {

@@ -51,8 +51,10 @@ fn judge_v6(address: Ipv6Addr) -> Reach {
         // IPv4, mapped; IPv4, the old way; IPv4 behind NAT64; 6to4.
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
-        // Amazon's metadata lies among the addresses that are free for everybody's own use.
-        [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] => Reach::Never,
+        // The metadata of Amazon, Google and Scaleway lies among the addresses that are free for everybody's own use.
+        [0xfd00, 0xec2, ..] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] | [0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42] => {
+            Reach::Never
+        }
         [0xfc00..=0xfdff, ..] => Reach::Private,
         // Teredo and other tunnels, benchmarks, documentation.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Private,
@@ -105,6 +107,9 @@ mod tests {
             ("fe80::1", Reach::Never),
             ("ff02::1", Reach::Never),
             ("fd00:ec2::254", Reach::Never),
+            ("fd00:ec2::23", Reach::Never),
+            ("fd20:ce::254", Reach::Never),
+            ("fd00:42::42", Reach::Never),
             ("::ffff:169.254.169.254", Reach::Never),
             ("64:ff9b::a9fe:a9fe", Reach::Never),
             ("64:ff9b:1::1", Reach::Never),

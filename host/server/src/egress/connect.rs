@@ -3,7 +3,7 @@
 use std::{
     error::Error as StdError,
     fmt, io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, SocketAddr, ToSocketAddrs},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -18,7 +18,12 @@ use hyper_util::{
 };
 use parking_lot::RwLock;
 use rustls::{ClientConfig, pki_types::ServerName};
-use tokio::{net::TcpStream, runtime::Handle, sync::Semaphore, time::timeout};
+use tokio::{
+    net::TcpStream,
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_util::task::AbortOnDropHandle;
 use wharf_sandbox::network::HttpRefusal;
@@ -36,8 +41,13 @@ const CONNECT: Duration = Duration::from_secs(5);
 const GREET: Duration = Duration::from_secs(10);
 /// How many addresses of a name are tried.
 const MAX_TRIED: usize = 4;
-/// How many names are looked up at once. The system does it on threads that reading files needs as well.
+/// How many names are looked up at once, in all and for one plugin. The system does it on threads that reading files needs as
+/// well, and cannot be told to stop.
 const LOOK_UPS: usize = 16;
+const LOOK_UPS_OF_ONE: usize = 4;
+/// How many connections there are at once, in all and for one plugin, idle ones among them.
+const CONNECTIONS: usize = 128;
+const CONNECTIONS_OF_ONE: usize = 80;
 
 /// Which addresses a connection may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,23 +71,33 @@ impl Allowed {
 
 /// Finds the addresses of a name.
 pub trait Resolve: Send + Sync {
-    fn resolve(&self, name: &str) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+    /// `turns` are given back when the look-up has ended, which may be later than the future is dropped.
+    fn resolve(&self, name: &str, turns: Turns) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 }
+
+/// The turns that a look-up or a connection takes: one of the plugin's, and one of all.
+pub type Turns = [OwnedSemaphorePermit; 2];
 
 /// Asks the system.
 pub struct System;
 
 impl Resolve for System {
-    fn resolve(&self, name: &str) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+    fn resolve(&self, name: &str, turns: Turns) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
         let name = name.to_owned();
-        Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect()) })
+        #[expect(clippy::disallowed_methods, reason = "waited for, and counted by its turns for as long as it takes")]
+        let looking = tokio::task::spawn_blocking(move || {
+            let _turns = turns;
+            Ok((name.as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+        });
+        Box::pin(async move { looking.await.map_err(io::Error::other)? })
     }
 }
 
 /// What all connections of all plugins share.
 pub struct Dialer {
     pub resolver: Box<dyn Resolve>,
-    look_ups: Semaphore,
+    look_ups: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
     /// Where wharf itself listens.
     pub own: RwLock<Vec<SocketAddr>>,
     /// Tells the operator what is wrong with the config, at a limited rate.
@@ -86,19 +106,28 @@ pub struct Dialer {
 
 impl Dialer {
     pub fn new(resolver: Box<dyn Resolve>) -> Self {
-        Self { resolver, look_ups: Semaphore::new(LOOK_UPS), own: RwLock::default(), told: Refusals::default() }
+        Self {
+            resolver,
+            look_ups: Arc::new(Semaphore::new(LOOK_UPS)),
+            connections: Arc::new(Semaphore::new(CONNECTIONS)),
+            own: RwLock::default(),
+            told: Refusals::default(),
+        }
     }
 
     /// The addresses of a host, all of them judged.
-    async fn addresses(&self, target: &Target, allowed: Allowed) -> Result<Vec<SocketAddr>, Unconnected> {
+    async fn addresses(
+        &self,
+        target: &Target,
+        allowed: Allowed,
+        share: &Share,
+    ) -> Result<Vec<SocketAddr>, Unconnected> {
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
-                let looked_up = async {
-                    // The semaphore is never closed.
-                    let _turn = self.look_ups.acquire().await;
-                    self.resolver.resolve(name).await
-                };
+                let turns = [turn(&share.look_ups, LOOK_UP).await, turn(&self.look_ups, LOOK_UP).await];
+                let [Some(own), Some(of_all)] = turns else { return Err(Unconnected::LookUpTimeout) };
+                let looked_up = self.resolver.resolve(name, [own, of_all]);
                 let found = timeout(LOOK_UP, looked_up).await.map_err(|_| Unconnected::LookUpTimeout)?;
                 found.map_err(|error| Unconnected::LookUp(error.to_string()))?
             }
@@ -126,9 +155,9 @@ impl Dialer {
         })
     }
 
-    async fn dial(&self, target: &Target, allowed: Allowed) -> Result<TcpStream, Unconnected> {
+    async fn dial(&self, target: &Target, allowed: Allowed, share: &Share) -> Result<TcpStream, Unconnected> {
         let mut last = Unconnected::Timeout;
-        for address in self.addresses(target, allowed).await?.into_iter().take(MAX_TRIED) {
+        for address in self.addresses(target, allowed, share).await?.into_iter().take(MAX_TRIED) {
             match timeout(CONNECT, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
                     stream.set_nodelay(true).map_err(Unconnected::Connect)?;
@@ -140,6 +169,32 @@ impl Dialer {
         }
         Err(last)
     }
+}
+
+/// What one plugin may take of what all share.
+#[derive(Clone)]
+pub struct Share {
+    look_ups: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        let (look_ups, connections) = (Semaphore::new(LOOK_UPS_OF_ONE), Semaphore::new(CONNECTIONS_OF_ONE));
+        Self { look_ups: Arc::new(look_ups), connections: Arc::new(connections) }
+    }
+}
+
+impl Share {
+    /// Whether there is no room for another connection.
+    pub fn is_full(&self) -> bool {
+        self.connections.available_permits() == 0
+    }
+}
+
+/// A turn, if there is one in time. The semaphores are never closed.
+async fn turn(turns: &Arc<Semaphore>, within: Duration) -> Option<OwnedSemaphorePermit> {
+    timeout(within, Arc::clone(turns).acquire_owned()).await.ok()?.ok()
 }
 
 /// Why there is no connection.
@@ -174,6 +229,7 @@ impl StdError for Unconnected {}
 #[derive(Clone)]
 pub struct Connector {
     pub dialer: Arc<Dialer>,
+    pub share: Share,
     pub allowed: Allowed,
     pub tls: Arc<Tls>,
     /// The proxy, if all connections go through one. It looks names up itself, so no address is judged here.
@@ -192,17 +248,27 @@ pub struct Proxy {
 impl Connector {
     async fn connect(self, uri: Uri) -> Result<Io, Unconnected> {
         let target = Target::of(&uri).map_err(|problem| Unconnected::Config(problem.to_owned()))?;
+        let turns = [turn(&self.share.connections, CONNECT).await, turn(&self.dialer.connections, CONNECT).await];
+        let [Some(own), Some(of_all)] = turns else {
+            return Err(Unconnected::Refused(HttpRefusal::Limit("http_at_once")));
+        };
+        let (stream, proxied) = self.stream(uri, &target).await?;
+        Ok(Io { stream, proxied, _turns: [own, of_all] })
+    }
+
+    /// A stream to the server, and whether a proxy is at its other end.
+    async fn stream(&self, uri: Uri, target: &Target) -> Result<(Stream, bool), Unconnected> {
         let Some(proxy) = &self.proxy else {
-            let stream = self.dialer.dial(&target, self.allowed).await?;
+            let stream = self.dialer.dial(target, self.allowed, &self.share).await?;
             return match target.scheme {
-                Scheme::Http => Ok(Io { stream: Stream::Plain(TokioIo::new(stream)), proxied: false }),
-                Scheme::Https => self.greet(TokioIo::new(stream), &target).await,
+                Scheme::Http => Ok((Stream::Plain(TokioIo::new(stream)), false)),
+                Scheme::Https => Ok((self.greet(TokioIo::new(stream), target).await?, false)),
             };
         };
         match target.scheme {
             Scheme::Http => {
                 let stream = ToProxy { uri: proxy.uri.clone() }.dial().await?;
-                Ok(Io { stream: Stream::Plain(stream), proxied: true })
+                Ok((Stream::Plain(stream), true))
             }
             Scheme::Https => {
                 let tunnel = Tunnel::new(proxy.uri.clone(), ToProxy { uri: proxy.uri.clone() });
@@ -213,13 +279,13 @@ impl Connector {
                 let failed = |error: String| Unconnected::Connect(io::Error::other(format!("the proxy: {error}")));
                 let through = tower_service::Service::call(&mut tunnel, uri);
                 let stream = timeout(GREET, through).await.map_err(|_| Unconnected::Timeout)?;
-                self.greet(stream.map_err(|error| failed(error.to_string()))?, &target).await
+                Ok((self.greet(stream.map_err(|error| failed(error.to_string()))?, target).await?, false))
             }
         }
     }
 
     /// Greets the server by TLS, which has to show a certificate for the host.
-    async fn greet(&self, stream: TokioIo<TcpStream>, target: &Target) -> Result<Io, Unconnected> {
+    async fn greet(&self, stream: TokioIo<TcpStream>, target: &Target) -> Result<Stream, Unconnected> {
         let config: Arc<ClientConfig> =
             self.tls.config().await.map_err(|error| Unconnected::Config(format!("{error:#}")))?;
         let name = match &target.host {
@@ -230,7 +296,7 @@ impl Connector {
         };
         let greeted = TlsConnector::from(config).connect(name, stream.into_inner());
         let stream = timeout(GREET, greeted).await.map_err(|_| Unconnected::Timeout)?.map_err(Unconnected::Tls)?;
-        Ok(Io { stream: Stream::Tls(Box::new(TokioIo::new(stream))), proxied: false })
+        Ok(Stream::Tls(Box::new(TokioIo::new(stream))))
     }
 }
 
@@ -286,6 +352,8 @@ pub struct Io {
     stream: Stream,
     /// A proxy is at the other end, and wants whole URLs.
     proxied: bool,
+    /// Given back when the connection is closed.
+    _turns: Turns,
 }
 
 enum Stream {
@@ -354,7 +422,7 @@ mod tests {
     struct Scripted(Mutex<Vec<Vec<&'static str>>>);
 
     impl Resolve for Scripted {
-        fn resolve(&self, _: &str) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+        fn resolve(&self, _: &str, _: Turns) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
             let next = self.0.lock().remove(0);
             Box::pin(async move { Ok(next.iter().map(|text| text.parse().unwrap()).collect()) })
         }
@@ -382,7 +450,7 @@ mod tests {
         let dialer = dialer(rebound);
         let target = target("https://api.example.com/");
         for expected in [None, Some("127.0.0.1"), Some("10.0.0.1"), Some("::ffff:10.0.0.1"), None, Some("no address")] {
-            match (dialer.addresses(&target, Allowed::Public).await, expected) {
+            match (dialer.addresses(&target, Allowed::Public, &Share::default()).await, expected) {
                 (Ok(addresses), None) => assert_eq!(addresses, ["93.184.216.34:443".parse().unwrap()]),
                 (Err(Unconnected::Refused(HttpRefusal::Address(address))), Some(expected)) => {
                     assert_eq!(address, expected);
@@ -403,7 +471,7 @@ mod tests {
             ("http://169.254.169.254/", vec![], Allowed::Private, false),
             ("http://169.254.169.254/", vec![], Allowed::Spelled, true),
         ] {
-            let judged = dialer(vec![answer]).addresses(&target(url), allowed).await;
+            let judged = dialer(vec![answer]).addresses(&target(url), allowed, &Share::default()).await;
             assert_eq!(judged.is_ok(), expected, "{url} {allowed:?}");
         }
     }
@@ -419,7 +487,11 @@ mod tests {
             ("http://[::ffff:127.0.0.1]:7300/mcp", false),
             ("http://localhost:7301/", true),
         ] {
-            assert_eq!(dialer.addresses(&target(url), Allowed::Private).await.is_ok(), expected, "{url}");
+            assert_eq!(
+                dialer.addresses(&target(url), Allowed::Private, &Share::default()).await.is_ok(),
+                expected,
+                "{url}"
+            );
         }
     }
 }

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use bytes::{Bytes, BytesMut};
-use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 /// A form that is shorter says too little to be a secret's: masking it would harm other text.
 const MIN_FORM_BYTES: usize = 12;
@@ -27,7 +27,9 @@ impl Masks {
         forms.sort();
         forms.dedup();
         let longest = forms.iter().map(Vec::len).max()?;
-        Some(Self { finder: AhoCorasick::new(&forms).ok()?, forms, longest })
+        // A DFA would be faster, and for a secret of some KiB a hundred times as large. The forms are bounded, so this cannot fail.
+        let finder = AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(&forms).ok()?;
+        Some(Self { finder, forms, longest })
     }
 
     /// Masks a whole text.
@@ -76,20 +78,22 @@ impl Masks {
 fn forms(secret: &str) -> Vec<Vec<u8>> {
     let bytes = secret.as_bytes();
     let mut forms = vec![bytes.to_vec()];
-    let json = serde_json::Value::from(secret).to_string();
-    forms.push(json.trim_matches('"').as_bytes().to_vec());
-    // Some writers of JSON escape slashes.
-    forms.push(secret.replace('/', "\\/").into_bytes());
+    // JSON has many ways to write a character: as it is, with a backslash, or by its number, which some writers do for more of them.
+    for (by_number, slash) in [("", false), ("", true), ("+<>&'\"`", false), ("+<>&'\"`/=", false)] {
+        for upper in [false, true] {
+            forms.push(in_json(secret, by_number, slash, upper).into_bytes());
+        }
+    }
     let whole: String = bytes.iter().map(|byte| format!("%{byte:02x}")).collect();
     forms.push(whole.to_ascii_uppercase().into_bytes());
     forms.push(whole.into_bytes());
-    let percent = percent_encode(bytes, NON_ALPHANUMERIC).to_string();
-    forms.push(percent.to_ascii_lowercase().into_bytes());
-    forms.push(percent.into_bytes());
     // What most encoders leave as it is.
-    const UNRESERVED: &percent_encoding::AsciiSet =
-        &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-    forms.push(percent_encode(bytes, UNRESERVED).to_string().into_bytes());
+    const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    for set in [NON_ALPHANUMERIC, UNRESERVED] {
+        let percent = percent_encode(bytes, set).to_string();
+        forms.push(small_digits(&percent).into_bytes());
+        forms.push(percent.into_bytes());
+    }
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     forms.push(hex.to_ascii_uppercase().into_bytes());
     forms.push(hex.into_bytes());
@@ -104,6 +108,38 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
         forms.push(own.as_bytes().to_vec());
     }
     forms
+}
+
+/// A text as it stands between quotes in JSON. `by_number`: characters that are written as `\\u` and a number.
+fn in_json(text: &str, by_number: &str, slash: bool, upper: bool) -> String {
+    let mut json = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            one if by_number.contains(one) && upper => json.push_str(&format!("\\u{:04X}", u32::from(one))),
+            one if by_number.contains(one) => json.push_str(&format!("\\u{:04x}", u32::from(one))),
+            '"' | '\\' => json.extend(['\\', character]),
+            '/' if slash => json.push_str("\\/"),
+            plain => json.push(plain),
+        }
+    }
+    json
+}
+
+/// Percent encoding with small letters in its numbers, and only there.
+fn small_digits(percent: &str) -> String {
+    let mut left = 0;
+    let small = percent.chars().map(|character| match character {
+        '%' => {
+            left = 2;
+            '%'
+        }
+        digit if left > 0 => {
+            left -= 1;
+            digit.to_ascii_lowercase()
+        }
+        plain => plain,
+    });
+    small.collect()
 }
 
 /// Masks a stream, piece by piece. However it is cut into pieces, the result is that of the whole.
@@ -174,6 +210,9 @@ mod tests {
             serde_json::json!({ "k": SECRET }).to_string(),
             format!("https://x/?t={}", percent_encode(SECRET.as_bytes(), NON_ALPHANUMERIC)),
             SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect(),
+            small_digits(&percent_encode(SECRET.as_bytes(), NON_ALPHANUMERIC).to_string()),
+            SECRET.replace('+', "\\u002B").replace('"', "\\u0022"),
+            SECRET.replace('/', "\\/").replace('"', "\\\""),
             base64(""),
             base64("a"),
             base64("user:"),

@@ -18,18 +18,17 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use serde::Deserialize;
 use tokio::runtime::Handle;
 
 use self::{
     connect::{Dialer, Proxy, Resolve, System},
     network::PluginNetwork,
-    rule::Rule,
     secrets::{Source, Sources, Vault},
     tls::{Roots, Trust},
 };
 
 pub mod address;
+mod allowance;
 pub mod connect;
 pub mod mask;
 pub mod network;
@@ -38,31 +37,7 @@ pub mod secrets;
 pub mod target;
 pub mod tls;
 
-/// What a plugin may send.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Allowance {
-    pub rules: Vec<Rule>,
-    pub placeholders: Vec<Placeholder>,
-}
-
-/// A variable that stands for a secret. The plugin sees a placeholder as its value.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Placeholder {
-    pub name: String,
-    pub secret: String,
-}
-
-impl Allowance {
-    pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
-    }
-
-    /// The names of all secrets that it can add to requests.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        self.rules.iter().flat_map(Rule::all_secrets)
-    }
-}
+pub use allowance::{Allowance, Placeholder};
 
 /// `[egress]` and `[secrets]`.
 #[derive(Debug, Clone, Default, PartialEq)]

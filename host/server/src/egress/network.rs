@@ -11,8 +11,11 @@ use std::{
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Request, Response, Uri,
-    header::{ACCEPT_ENCODING, CONTENT_ENCODING, HOST, RANGE, USER_AGENT},
+    HeaderMap, HeaderName, HeaderValue, Request, Response, Uri,
+    header::{
+        ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE,
+        TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+    },
     request, response,
 };
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -28,8 +31,8 @@ use tokio::runtime::Handle;
 use wharf_sandbox::network::{Body, Error, HttpRefusal, Network, Sending, Unsent};
 
 use super::{
-    Allowance, Placeholder,
-    connect::{Allowed, Connector, Dialer, Proxy, Unconnected},
+    allowance::{Allowance, Placeholder},
+    connect::{Allowed, Connector, Dialer, Proxy, Share, Unconnected},
     mask::{Masker, Masks},
     rule::{self, HostPattern, Part, Rule, Template},
     secrets::{Secret, Vault},
@@ -38,11 +41,29 @@ use super::{
 };
 
 /// How long a connection is kept that no request uses.
-const IDLE: Duration = Duration::from_secs(30);
+const IDLE: Duration = Duration::from_secs(15);
 /// How many connections to one server are kept.
 const MAX_IDLE: usize = 64;
 /// How much is read from a connection before the guest takes it.
 const BUFFER_BYTES: usize = 64 << 10;
+
+/// Headers that are not a guest's to set. Runtimes of some languages set them all the same.
+const OF_CONNECTION: [HeaderName; 10] = [
+    HOST,
+    EXPECT,
+    CONNECTION,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("http2-settings"),
+];
+
+/// Headers that some servers take for another method or path than the one that was judged.
+const OVERRIDES: [&str; 5] =
+    ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
 
 type Sender = Client<Connector, Body>;
 
@@ -59,7 +80,7 @@ struct Inner {
     masks: Mutex<(usize, Option<Arc<Masks>>)>,
     /// For each kind of address that may be reached, the connections. They are kept apart, so that a connection that one rule
     /// allows is never used for another.
-    senders: [OnceLock<Sender>; 3],
+    senders: Mutex<[Option<Sender>; 3]>,
     connector: Connector,
 }
 
@@ -103,7 +124,9 @@ impl PluginNetwork {
             Some(Stand { variable: name.clone(), secret: secret.clone(), value, finder })
         };
         let placeholders = allowance.placeholders.iter().filter_map(placeholder).collect();
-        let connector = Connector { dialer, allowed: Allowed::Public, tls: Arc::new(Tls::new(roots)), proxy, io };
+        let share = Share::default();
+        let connector =
+            Connector { dialer, share, allowed: Allowed::Public, tls: Arc::new(Tls::new(roots)), proxy, io };
         let (masks, senders) = (Mutex::default(), Default::default());
         Self(Arc::new(Inner { number, allowance, placeholders, vault, masks, senders, connector }))
     }
@@ -140,7 +163,12 @@ impl Inner {
                 .http1_max_buf_size(BUFFER_BYTES)
                 .build(Connector { allowed, ..self.connector.clone() })
         };
-        self.senders.get(allowed as usize).map(|sender| sender.get_or_init(make).clone())
+        let mut senders = self.senders.lock();
+        // Idle connections close when their sender is dropped, and make room for others.
+        if self.connector.share.is_full() {
+            *senders = Default::default();
+        }
+        senders.get_mut(allowed as usize).map(|sender| sender.get_or_insert_with(make).clone())
     }
 
     /// Everything that is decided about a request before anything leaves.
@@ -149,9 +177,11 @@ impl Inner {
         let rule = rule::find(&self.allowance.rules, &parts.method, &target)?;
         for placeholder in &*self.placeholders {
             let belongs = rule.secrets.contains(&placeholder.secret);
-            let in_url = placeholder.finder.find(parts.uri.to_string().as_bytes()).is_some();
-            let in_headers = parts.headers.values().any(|value| placeholder.finder.find(value.as_bytes()).is_some());
-            if in_url || (in_headers && !belongs) {
+            let found = |bytes: &[u8]| placeholder.finder.find(bytes).is_some();
+            let in_url = found(parts.uri.to_string().as_bytes()) || found(parts.method.as_str().as_bytes());
+            let in_names = parts.headers.keys().any(|name| found(name.as_str().as_bytes()));
+            let in_headers = parts.headers.values().any(|value| found(value.as_bytes()));
+            if in_url || in_names || (in_headers && !belongs) {
                 return Err(HttpRefusal::Placeholder(placeholder.secret.clone()));
             }
         }
@@ -222,7 +252,16 @@ impl Inner {
         let (rule, target) = self.judge(&parts).map_err(Unsent::Denied)?;
         let sender = self.sender(allowed(rule)).ok_or(Unsent::Failed(Error::ConfigurationError))?;
         parts.uri = uri(&target, &parts.uri).map_err(|_| Unsent::Failed(Error::HttpRequestUriInvalid))?;
-        parts.headers.remove(HOST);
+        // These belong to the connection, and the host to the URL that was judged, whatever the guest says.
+        for name in OF_CONNECTION {
+            parts.headers.remove(name);
+        }
+        for name in OVERRIDES {
+            parts.headers.remove(name);
+        }
+        if parts.headers.get_all(TE).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers")) {
+            parts.headers.remove(TE);
+        }
         let agent = HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION")));
         parts.headers.entry(USER_AGENT).or_insert(agent);
         let injected = self.prepare(rule, &mut parts.headers).await.map_err(|error| {
@@ -234,14 +273,15 @@ impl Inner {
         })?;
         let proxy = self.connector.proxy.as_ref().filter(|_| target.scheme == Scheme::Http);
         if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.clone()) {
-            parts.headers.insert(http::header::PROXY_AUTHORIZATION, authorization);
+            parts.headers.insert(PROXY_AUTHORIZATION, authorization);
         }
         let given_away: Arc<OnceLock<String>> = Arc::default();
         let body = match self.placeholders.is_empty() {
             true => body,
             false => {
                 let (placeholders, given_away) = (Arc::clone(&self.placeholders), Arc::clone(&given_away));
-                Watched { inner: body, end: Vec::new(), placeholders, given_away }.boxed_unsync()
+                let dialer = Arc::clone(&self.connector.dialer);
+                Watched { inner: body, end: Vec::new(), placeholders, given_away, dialer }.boxed_unsync()
             }
         };
         let sent = sender.request(Request::from_parts(parts, body)).await;
@@ -295,7 +335,10 @@ impl Inner {
 }
 
 fn is_encoded(parts: &response::Parts) -> bool {
-    parts.headers.get_all(CONTENT_ENCODING).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+    let other = |name, plain: &str| {
+        parts.headers.get_all(name).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(plain.as_bytes()))
+    };
+    other(CONTENT_ENCODING, "identity") || other(TRANSFER_ENCODING, "chunked")
 }
 
 fn mask_headers(masks: &Masks, headers: &mut HeaderMap) {
@@ -350,6 +393,7 @@ struct Watched {
     placeholders: Arc<[Stand]>,
     /// The secret whose placeholder was found.
     given_away: Arc<OnceLock<String>>,
+    dialer: Arc<Dialer>,
 }
 
 impl HttpBody for Watched {
@@ -358,14 +402,18 @@ impl HttpBody for Watched {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
-        let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(Frame::data_ref)) else {
-            return Poll::Ready(frame);
-        };
-        let Some(data) = data else { return Poll::Ready(frame) };
         let this = &mut *self;
-        this.end.extend_from_slice(data);
+        let Some(Ok(part)) = &frame else { return Poll::Ready(frame) };
+        if let Some(data) = part.data_ref() {
+            this.end.extend_from_slice(data);
+        }
+        for (name, value) in part.trailers_ref().into_iter().flatten() {
+            this.end.extend([b" ", name.as_str().as_bytes(), b" ", value.as_bytes()].concat());
+        }
         if let Some(found) = this.placeholders.iter().find(|one| one.finder.find(&this.end).is_some()) {
             this.given_away.get_or_init(|| found.secret.clone());
+            // The response may have come already, and then nobody asks any more.
+            this.dialer.told.say("an upload of a plugin, which had a secret's placeholder in it");
             return Poll::Ready(Some(Err(Error::HttpRequestDenied)));
         }
         let longest = this.placeholders.iter().map(|one| one.value.len()).max().unwrap_or(1);

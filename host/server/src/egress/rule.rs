@@ -46,6 +46,11 @@ impl Written {
         let headers = header.into_iter().map(|(name, value)| (name, value.into())).collect();
         Self(Table { url: url.into(), methods, headers, private: false, secrets: Vec::new() })
     }
+
+    /// The same, wherever the host leads to.
+    pub fn private(url: impl Into<String>) -> Self {
+        Self(Table { private: true, ..Self::url(url).0 })
+    }
 }
 
 impl<'de> Deserialize<'de> for Written {
@@ -344,15 +349,16 @@ pub fn hint(denial: &HttpDenial, clear: fn(&str) -> String) -> String {
     let (method, url) = (clear(method), clear(url));
     let wanted = format!("it wanted {method} {url}");
     match why {
-        HttpRefusal::NoRule => format!("{wanted}; add {} to `http` to allow it", line(&method, &url)),
+        HttpRefusal::NoRule => format!("{wanted}, which the entry {} of `http` would allow", line(&method, &url)),
         HttpRefusal::Address(address) => format!(
             "{wanted}, which leads to {address}, no public address; `private = true` on its rule allows private addresses, and \
              an address of the link or of a cloud's metadata has to stand in the rule itself"
         ),
-        HttpRefusal::Limit(name) => format!("{wanted}; the limit `{name}` is used up"),
+        HttpRefusal::Limit(name) => format!("{wanted}; its limit `{name}` is used up"),
         HttpRefusal::Malformed(problem) => format!("{wanted}; {problem}"),
+        // Nothing of the plugin's own is in this sentence, so that it cannot be drowned in others like it.
         HttpRefusal::Placeholder(secret) => format!(
-            "{wanted} and had the placeholder of the secret `{secret}` in a place where that secret does not belong; no rule \
+            "it had the placeholder of the secret `{secret}` in a place where that secret does not belong; no rule \
              replaces it there, and a plugin that sends it elsewhere may try to give the secret away"
         ),
         HttpRefusal::Unreadable(problem) => format!("{wanted}; {problem}"),
@@ -500,8 +506,8 @@ mod tests {
         ] {
             let denial = HttpDenial { method: method.into(), url: url.into(), why: HttpRefusal::NoRule };
             let hint = hint(&denial, str::to_owned);
-            let (_, line) = hint.split_once("add ").unwrap();
-            let (line, _) = line.split_once(" to `http`").unwrap();
+            let (_, line) = hint.split_once("the entry ").unwrap();
+            let (line, _) = line.split_once(" of `http`").unwrap();
             assert_eq!(found(&rules(line).unwrap(), method, url), Some(0), "{line}");
         }
     }

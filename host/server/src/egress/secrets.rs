@@ -7,17 +7,19 @@ use std::{
     fmt,
     path::PathBuf,
     process::Stdio,
-    sync::Arc,
-    time::Duration,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
-use tokio::{io::AsyncReadExt, sync::OnceCell};
+use tokio::{io::AsyncReadExt, sync::Mutex};
 
 /// The shortest secret. Whether a shorter one was masked could be used to guess it.
 const MIN_BYTES: usize = 16;
-const MAX_BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 4 << 10;
+/// How long a secret that cannot be fetched is not tried again.
+const AGAIN: Duration = Duration::from_secs(10);
 /// How long a command may take.
 const COMMAND: Duration = Duration::from_secs(10);
 
@@ -156,34 +158,73 @@ impl fmt::Debug for Secret {
 
 /// The secrets of one config, each fetched once.
 #[derive(Default)]
-pub struct Vault(HashMap<String, (Source, OnceCell<Secret>)>);
+pub struct Vault(HashMap<String, Arc<Entry>>);
+
+struct Entry {
+    source: Source,
+    value: OnceLock<Secret>,
+    /// Held while it is fetched: when it failed last, and how.
+    failed: Mutex<Option<(Instant, String)>>,
+}
 
 impl Vault {
     pub fn new(sources: &Sources) -> Self {
-        let each = |(name, source): (&String, &Source)| (name.clone(), (source.clone(), OnceCell::new()));
-        Self(sources.iter().map(each).collect())
+        let entry =
+            |source: &Source| Entry { source: source.clone(), value: OnceLock::new(), failed: Mutex::default() };
+        Self(sources.iter().map(|(name, source)| (name.clone(), Arc::new(entry(source)))).collect())
     }
 
-    /// The value of a secret. The error says what keeps it from being fetched; the next call tries again.
+    /// The value of a secret. The error says what keeps it from being fetched.
+    ///
+    /// It is fetched in a task of its own, which goes on if the request that needs it is given up. So a guest can neither end a
+    /// command half way nor start one again and again.
     pub async fn get(&self, name: &str) -> Result<Secret> {
-        let (source, value) = self.0.get(name).with_context(|| format!("there is no `{name}` in [secrets]"))?;
-        let fetched = value.get_or_try_init(|| async {
-            let text = source.fetch().await?;
-            let text = text.strip_suffix('\n').unwrap_or(&text);
-            let text = text.strip_suffix('\r').unwrap_or(text);
-            let bytes = text.len();
-            ensure!(bytes >= MIN_BYTES, "its {bytes} bytes are fewer than {MIN_BYTES}, and could be guessed");
-            ensure!(bytes <= MAX_BYTES, "it has more than {MAX_BYTES} bytes");
-            ensure!(!text.chars().any(char::is_control), "it has control characters, such as line breaks, in it");
-            Ok(Secret(text.into()))
-        });
-        fetched.await.cloned().with_context(|| format!("the secret `{name}`"))
+        let entry = self.0.get(name).with_context(|| format!("there is no `{name}` in [secrets]"))?;
+        if let Some(value) = entry.value.get() {
+            return Ok(value.clone());
+        }
+        let entry = Arc::clone(entry);
+        #[expect(clippy::disallowed_methods, reason = "it ends by itself, within the time that a command has")]
+        let fetching = tokio::spawn(async move { entry.get().await });
+        fetching.await.context("it was interrupted")?.with_context(|| format!("the secret `{name}`"))
     }
 
     /// The values that have been fetched so far, of these secrets. No other can have come out.
     pub fn known<'a>(&'a self, names: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a Secret> {
-        names.filter_map(|name| self.0.get(name)?.1.get())
+        names.filter_map(|name| self.0.get(name)?.value.get())
     }
+}
+
+impl Entry {
+    async fn get(&self) -> Result<Secret> {
+        let mut failed = self.failed.lock().await;
+        if let Some(value) = self.value.get() {
+            return Ok(value.clone());
+        }
+        if let Some((at, problem)) = &*failed
+            && at.elapsed() < AGAIN
+        {
+            bail!("{problem}");
+        }
+        match self.source.fetch().await.and_then(|text| checked(&text)) {
+            Ok(value) => Ok(self.value.get_or_init(|| value).clone()),
+            Err(error) => {
+                *failed = Some((Instant::now(), format!("{error:#}")));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The secret in what a source gives, which may end in a line break.
+fn checked(text: &str) -> Result<Secret> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    let bytes = text.len();
+    ensure!(bytes >= MIN_BYTES, "its {bytes} bytes are fewer than {MIN_BYTES}, and could be guessed");
+    ensure!(bytes <= MAX_BYTES, "it has more than {MAX_BYTES} bytes");
+    ensure!(!text.chars().any(char::is_control), "it has control characters, such as line breaks, in it");
+    Ok(Secret(text.into()))
 }
 
 #[cfg(test)]

@@ -14,7 +14,16 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
     if ctx.encoder.revision.era() == Era::Modern {
         ctx.meta.log_level()?;
     }
-    let result = match ctx.method(method)? {
+    let known = ctx.method(method)?;
+    let answer = dispatch(ctx, known, params).await;
+    if let Err(error) = &answer {
+        call::refused(ctx, known, params, error).await;
+    }
+    answer
+}
+
+async fn dispatch(ctx: &Context, method: Method, params: Option<&Params>) -> Result<Answer, RpcError> {
+    let result = match method {
         Method::ListTools => return list(ctx, List::Tools, params).await,
         Method::ListResources => return list(ctx, List::Resources, params).await,
         Method::ListTemplates => return list(ctx, List::Templates, params).await,
@@ -38,7 +47,7 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
         }
         Method::Listen => listen::listen(ctx, params::read(params)?).await,
         // The transport handles it, before there is a context.
-        Method::Initialize => Err(RpcError::method_not_found(method)),
+        Method::Initialize => Err(RpcError::method_not_found(method.as_str())),
     };
     result.map(Answer::Own)
 }

@@ -1,3 +1,5 @@
-//! Records of the runs of plugins, and who is told about them.
+//! Records of the runs of plugins and of what happened to plugins and the config, and who is told about them.
 
+pub mod journal;
+pub mod observers;
 pub mod record;

@@ -1,14 +1,13 @@
 //! The record of a run: who used which plugin for what, what it was allowed to touch, and how it ended. Of the contents of a
-//! call, only the sizes are recorded.
+//! call, only the sizes are recorded; what a journal keeps of arguments goes past the observers.
 
 use std::{
     fmt,
-    sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
-use wharf_protocol::Method;
-use wharf_sandbox::{CallError, Denial, Report, Scope, network::HttpUse};
+use wharf_protocol::{Method, Revision, meta::Trace};
+use wharf_sandbox::{CallError, Denial, Scope, network::HttpUse};
 
 use crate::base::principal::Principal;
 
@@ -18,10 +17,12 @@ use crate::base::principal::Principal;
 pub struct CallRecord {
     /// Who made the call. None: wharf itself, which asks plugins for their lists.
     pub principal: Option<Principal>,
-    /// The id of the plugin.
+    /// The id of the plugin; empty if the call was refused because there is none.
     pub plugin: String,
-    /// The SHA-256 of the component that ran.
+    /// The SHA-256 of the component that ran; all zeros if there is none.
     pub digest: [u8; 32],
+    /// The request, if a client made one.
+    pub request: Option<RequestFacts>,
     /// What the plugin was to do.
     pub action: Action,
     /// What it could touch.
@@ -36,10 +37,47 @@ pub struct CallRecord {
     pub bytes_out: usize,
     /// What the plugin tried and the sandbox refused.
     pub denials: Vec<Denial>,
-    /// The HTTP requests that it made, refused ones among them: the first 64.
+    /// The HTTP requests that it made, refused ones among them: the first 128.
     pub requests: Vec<HttpUse>,
     /// How it ended.
     pub ended: Ended,
+    /// If it was refused before it ran, why: the code of the error, or one word.
+    pub refusal: Option<String>,
+    /// What the approver said, if it was asked.
+    pub approved: Option<bool>,
+}
+
+/// What is known of the request that a run belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RequestFacts {
+    /// The revision that the client speaks.
+    pub revision: Revision,
+    /// The id of the request, as JSON.
+    pub id: String,
+    /// A digest of the session's id, which is itself a secret. None: the request belongs to no session.
+    pub session: Option<String>,
+    /// None: the program made the call itself.
+    pub transport: Option<Transport>,
+    /// The trace to which the client says that the request belongs.
+    pub trace: Option<Trace>,
+}
+
+impl RequestFacts {
+    /// Of a request that the program made itself.
+    pub fn new(revision: Revision, id: String) -> Self {
+        Self { revision, id, session: None, transport: None, trace: None }
+    }
+}
+
+/// How a request came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Transport {
+    /// Over a pipe, or any other reader and writer.
+    Pipe,
+    /// Over HTTP.
+    Http,
 }
 
 /// What a plugin was to do.
@@ -77,7 +115,14 @@ pub struct Granted {
 }
 
 impl Granted {
-    fn of(scope: &Scope) -> Self {
+    /// Whether the run could touch nothing outside its sandbox. Whoever adds a kind of reach adds it here, so that a journal notes
+    /// such runs before they begin.
+    pub fn is_empty(&self) -> bool {
+        let Self { directories, variables, http } = self;
+        directories.is_empty() && variables.is_empty() && !http
+    }
+
+    pub(super) fn of(scope: &Scope) -> Self {
         let directories = scope.directories.iter().map(|one| (one.guest_path.clone(), one.writable));
         let variables = scope.environment.iter().map(|(name, _)| name.clone());
         Self { directories: directories.collect(), variables: variables.collect(), http: scope.network.is_some() }
@@ -136,156 +181,8 @@ impl Ended {
     }
 }
 
-/// Is told about each run when it has ended. Called in the asynchronous task of the run, so it must not block.
+/// Is told about each run when it has ended, and about each call that was refused before it ran. Called in the asynchronous task of the run, so it must not block.
 pub trait Observer: Send + Sync {
     /// Takes the record of a run.
     fn ended(&self, record: &CallRecord);
-}
-
-/// All observers; cheap to clone. Each run is also logged, at the level `debug`.
-#[derive(Clone, Default)]
-pub struct Observers(Arc<[Box<dyn Observer>]>);
-
-impl Observers {
-    /// The given observers, and the log.
-    pub fn new(all: Vec<Box<dyn Observer>>) -> Self {
-        Self(all.into())
-    }
-
-    /// Begins a record, unless nobody would be told about it.
-    pub fn begin<'a>(&self, begun: impl FnOnce() -> Begun<'a>) -> Recording {
-        let told = !self.0.is_empty() || tracing::enabled!(tracing::Level::DEBUG);
-        Recording(told.then(|| {
-            let Begun { principal, plugin, digest, action, scope, bytes_in } = begun();
-            let record = CallRecord {
-                principal,
-                plugin,
-                digest,
-                action,
-                granted: scope.map(Granted::of).unwrap_or_default(),
-                began: SystemTime::now(),
-                took: Duration::ZERO,
-                bytes_in,
-                bytes_out: 0,
-                denials: Vec::new(),
-                requests: Vec::new(),
-                ended: Ended::Cancelled,
-            };
-            Box::new(Told { observers: self.clone(), began: Instant::now(), record })
-        }))
-    }
-
-    fn tell(&self, record: &CallRecord) {
-        let CallRecord { principal, plugin, action, took, bytes_in, bytes_out, ended, .. } = record;
-        let name = match action {
-            Action::List => "",
-            Action::Request { name, .. } => name,
-        };
-        tracing::debug!(
-            plugin,
-            action = %action,
-            name = %name.escape_debug(),
-            principal = principal.as_ref().map(Principal::short),
-            took_ms = took.as_secs_f64() * 1000.0,
-            bytes_in,
-            bytes_out,
-            ended = ended.as_str(),
-            "a run ended"
-        );
-        for observer in &*self.0 {
-            observer.ended(record);
-        }
-    }
-}
-
-/// What is known when a run begins.
-pub struct Begun<'a> {
-    pub principal: Option<Principal>,
-    pub plugin: String,
-    pub digest: [u8; 32],
-    pub action: Action,
-    pub scope: Option<&'a Scope>,
-    pub bytes_in: usize,
-}
-
-/// The record of a run that is not over. If it is dropped without [`Recording::end`] or [`Recording::stop`], the run was cancelled. Empty if nobody
-/// would be told about the run.
-pub struct Recording(Option<Box<Told>>);
-
-struct Told {
-    observers: Observers,
-    began: Instant,
-    record: CallRecord,
-}
-
-impl Recording {
-    /// The run was stopped, or never began.
-    pub fn stop(mut self, ended: Ended) {
-        if let Some(told) = &mut self.0 {
-            told.record.ended = ended;
-        }
-    }
-
-    /// The run ended by itself.
-    pub fn end<T>(mut self, ended: Ended, report: &Report<T>) {
-        if let Some(told) = &mut self.0 {
-            let record = &mut told.record;
-            (record.ended, record.bytes_out) = (ended, report.bytes.unwrap_or_default());
-            (record.denials, record.requests) = (report.denials.clone(), report.requests.clone());
-        }
-    }
-}
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        self.record.took = self.began.elapsed();
-        self.observers.tell(&self.record);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use parking_lot::Mutex;
-
-    use super::*;
-
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<CallRecord>>>);
-
-    impl Observer for Kept {
-        fn ended(&self, record: &CallRecord) {
-            self.0.lock().push(record.clone());
-        }
-    }
-
-    fn begun() -> Begun<'static> {
-        Begun {
-            principal: Some(Principal::Process),
-            plugin: "a".into(),
-            digest: [0; 32],
-            action: Action::List,
-            scope: None,
-            bytes_in: 2,
-        }
-    }
-
-    #[test]
-    fn every_run_is_told_of_once_however_it_ends() {
-        let kept = Kept::default();
-        let observers = Observers::new(vec![Box::new(kept.clone())]);
-        let report = Report {
-            result: Ok(()),
-            denials: vec![Denial::NoDirectory],
-            printed: String::new(),
-            took: Duration::ZERO,
-            bytes: Some(7),
-            requests: Vec::new(),
-        };
-        observers.begin(begun).end(Ended::Done, &report);
-        drop(observers.begin(begun));
-        let told = kept.0.lock();
-        let endings: Vec<_> = told.iter().map(|record| (record.ended, record.bytes_out)).collect();
-        assert_eq!(endings, [(Ended::Done, 7), (Ended::Cancelled, 0)]);
-        assert_eq!(told[0].denials, [Denial::NoDirectory]);
-    }
 }

@@ -16,7 +16,10 @@ use super::{
     catalog::{Catalog, Generations},
     status::{Problem, Stage, Status, Subject},
 };
-use crate::base::text::escaped;
+use crate::{
+    base::text::escaped,
+    observe::{journal::Event, observers::Observers},
+};
 
 /// How long clients wait for the first load. Plugins that are not ready by then follow later.
 pub const FIRST_LOAD: Duration = Duration::from_secs(15);
@@ -67,12 +70,13 @@ pub struct Publisher {
     settled: watch::Sender<u64>,
     status: Arc<Mutex<BTreeMap<Subject, Status>>>,
     failures: broadcast::Sender<Arc<str>>,
+    observers: Observers,
     pub files: Arc<Notify>,
     pub announcements: Announcements,
 }
 
 impl Publisher {
-    pub fn new() -> (Self, Published) {
+    pub fn new(observers: Observers) -> (Self, Published) {
         let (catalog, catalog_seen) = watch::channel(Arc::default());
         let (ready, ready_seen) = watch::channel(false);
         let (settled, settled_seen) = watch::channel(0);
@@ -84,6 +88,7 @@ impl Publisher {
             settled,
             status: Arc::default(),
             failures,
+            observers,
             files: Arc::default(),
             announcements: Announcements::default(),
         };
@@ -147,6 +152,12 @@ impl Publisher {
         if self.set_status(subject, Some(status)) {
             let still = if last_good { "; its last good version serves" } else { "" };
             tracing::error!(plugin = name, stage = %stage, "does not load: {problem}{still}");
+            self.observers.note(|| Event::Failed {
+                plugin: name.clone(),
+                stage: stage.as_str(),
+                problem: problem.clone(),
+                last_good,
+            });
             // Sending fails only if nobody listens, which is fine.
             let shown = Path::new(&name).file_name().unwrap_or_default().to_string_lossy();
             let text =

@@ -34,14 +34,16 @@ struct Watcher {
 }
 
 impl Watcher {
-    pub fn new() -> Self {
+    /// `log`: the audit log, which wharf itself writes all the time, and often in a folder that is watched.
+    pub fn new(log: Option<&Path>) -> Self {
         let (sender, events) = mpsc::channel(1);
+        let logs = log.map(|log| [log.to_owned(), std::fs::canonicalize(log).unwrap_or_default()]);
         let notify = notify::recommended_watcher(move |event: notify::Result<Event>| {
             // Opening or reading a file must not count, because wharf would cause events itself without end.
             let counts = event.is_ok_and(|event| match event.kind {
                 EventKind::Access(AccessKind::Close(_)) => true,
                 EventKind::Access(_) => false,
-                _ => true,
+                _ => !event.paths.iter().all(|path| logs.iter().flatten().any(|log| is_of_log(path, log))),
             });
             if counts {
                 // If the channel is full, a change is noticed already.
@@ -98,6 +100,14 @@ impl Watcher {
     }
 }
 
+/// Whether a path is that of a log or of something that belongs to it, such as an old file of it.
+fn is_of_log(path: &Path, log: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_vec());
+    let (Some(own), Some(logs)) = (name(path), name(log)) else { return false };
+    let rest = own.strip_prefix(logs.as_slice());
+    path.parent() == log.parent() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+}
+
 fn folders_of(config: &Config) -> HashSet<PathBuf> {
     let within = config.plugin_dir.iter().map(|folder| folder.join("*"));
     let paths = config
@@ -132,8 +142,8 @@ pub async fn run(
     reload: impl Fn(),
     stop: CancellationToken,
 ) {
-    let mut watcher = Watcher::new();
     let mut config = Arc::clone(&configs.borrow_and_update());
+    let mut watcher = Watcher::new(config.startup.audit.as_ref().map(|audit| audit.file.as_path()));
     watcher.follow(&config);
     loop {
         // At first, changes from before the folders were watched are checked for.
@@ -160,5 +170,25 @@ pub async fn run(
         }
         config = Arc::clone(&configs.borrow_and_update());
         watcher.follow(&config);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_told_from_what_lies_beside_it() {
+        for (path, belongs) in [
+            ("/etc/wharf/audit.jsonl", true),
+            ("/etc/wharf/audit.jsonl.3", true),
+            ("/etc/wharf/audit.jsonl.lock", true),
+            ("/etc/wharf/audit.jsonl2", false),
+            ("/etc/wharf/wharf.toml", false),
+            ("/etc/other/audit.jsonl", false),
+            ("/etc/wharf", false),
+        ] {
+            assert_eq!(is_of_log(Path::new(path), Path::new("/etc/wharf/audit.jsonl")), belongs, "{path}");
+        }
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     base::{ledger::Charge, principal::Principal},
     client::{context::Context, outbox::Outbox, server::Server, session::Session},
     methods::{response::Answer, router},
+    observe::record::Transport,
 };
 
 /// The prefix of headers that repeat arguments.
@@ -31,6 +32,7 @@ pub struct Door<'a> {
     pub modern: bool,
     /// The headers, if the request came over HTTP. Some of them repeat parts of the request.
     pub headers: Option<&'a HeaderMap>,
+    pub transport: Transport,
 }
 
 /// The session that a request belongs to.
@@ -118,7 +120,8 @@ pub fn admit(
         }
         (_, Named::Is(session)) => {
             let outbox = outbox(Some(&session));
-            let ctx = Context::in_session(&session, server, &request.id, meta, outbox, charge);
+            let mut ctx = Context::in_session(&session, server, &request.id, meta, outbox, charge);
+            ctx.transport = Some(door.transport);
             Ok(Admitted::Runs(Box::new(ctx)))
         }
         (_, Named::Unknown) => Err(no_such_session()),
@@ -146,6 +149,7 @@ fn modern(
         return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`").into());
     }
     let mut ctx = Context::of_claim(door.server, &request.id, meta, claim, door.principal, outbox, charge)?;
+    ctx.transport = Some(door.transport);
     if let Some(headers) = door.headers {
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`").into());

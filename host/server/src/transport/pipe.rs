@@ -19,6 +19,7 @@ use crate::{
     base::{ledger::Charge, principal::Principal},
     client::{in_flight::InFlight, notifier::Feed, outbox::Outbox, server::Server, session::Session},
     methods::response::Text,
+    observe::record::Transport,
 };
 
 /// The client at the other end.
@@ -27,6 +28,7 @@ pub struct Client {
     pub principal: Principal,
     /// Folders that are opened to it, in place of any roots that it lists itself.
     pub roots: Option<CallRoots>,
+    pub transport: Transport,
 }
 
 pub struct Pipe {
@@ -237,7 +239,9 @@ impl Pipe {
 
     /// Admits or refuses a request.
     fn admit(&self, request: &Request, charge: Arc<Charge>) -> Result<Admitted, RpcError> {
-        let door = Door { server: &self.server, principal: &self.client.principal, modern: self.modern, headers: None };
+        let Client { principal, transport, .. } = &self.client;
+        let (server, transport) = (&self.server, *transport);
+        let door = Door { server, principal, modern: self.modern, headers: None, transport };
         let session = || self.session().map_or(Named::None, Named::Is);
         admission::admit(&door, request, charge, session, |_| self.outbox.of_request()).map_err(|refusal| refusal.error)
     }

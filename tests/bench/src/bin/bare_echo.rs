@@ -1,5 +1,5 @@
 //! The ceiling of any HTTP server here: a bare handler that parses the request, looks at three members and echoes. With a file
-//! as argument, `/list` serves its bytes.
+//! as argument, `/list` serves its bytes. `/soon` answers after 20 ms.
 
 #![expect(clippy::disallowed_methods, reason = "the file to serve is its argument")]
 
@@ -17,7 +17,12 @@ async fn main() -> Result<()> {
         None => b"{}",
     };
     let json = [("content-type", "application/json")];
-    bench::serve(Router::new().route("/mcp", post(echo)).route("/list", get(move || async move { (json, list) }))).await
+    let soon = || async {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        "soon"
+    };
+    let router = Router::new().route("/mcp", post(echo)).route("/soon", get(soon));
+    bench::serve(router.route("/list", get(move || async move { (json, list) }))).await
 }
 
 async fn echo(Json(request): Json<Value>) -> Json<Value> {

@@ -93,6 +93,17 @@ fn request(url: &str, method: &str, headers: &BTreeMap<String, String>) -> Resul
     Ok(request)
 }
 
+/// How many pages of memory there are.
+#[cfg(target_family = "wasm")]
+fn pages() -> usize {
+    core::arch::wasm32::memory_size(0)
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn pages() -> usize {
+    0
+}
+
 fn write(stream: &OutputStream, mut bytes: &[u8]) -> Result<(), String> {
     while !bytes.is_empty() {
         stream.subscribe().block();
@@ -190,6 +201,18 @@ impl Plugin {
         sent(&args).unwrap_or_else(|error| format!("error: {error}"))
     }
 
+    /// Sends a request and reads the response; answers the length of its body.
+    fn ping(args: Send) -> Result<String> {
+        let length = request(&args.url, "GET", &args.headers).and_then(|request| {
+            let sent = outgoing_handler::handle(request, None).map_err(|error| format!("{error:?}"))?;
+            let body = wait(&sent)?.consume().map_err(|()| "consumed")?;
+            let mut bytes = Vec::new();
+            read(&body.stream().map_err(|()| "no stream")?, &mut bytes)?;
+            Ok(bytes.len())
+        });
+        length.map(|length| length.to_string()).map_err(Error::Failed)
+    }
+
     /// Sends many requests at once, and answers how many of each status or error came back.
     fn many(args: Many) -> String {
         let mut told: BTreeMap<String, u32> = BTreeMap::new();
@@ -273,7 +296,7 @@ impl Plugin {
     fn look_for(args: Needle) -> String {
         let answer =
             Self::send(Send { url: args.url, method: None, headers: BTreeMap::new(), body: None, first_byte_ms: None });
-        let pages = core::arch::wasm32::memory_size(0);
+        let pages = pages();
         let backwards = args.backwards.as_bytes();
         let mut found = 0;
         for start in 1024..(pages << 16).saturating_sub(backwards.len()) {

@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 use serde::Deserialize;
-use wharf_sandbox::Denial;
+use wharf_sandbox::{Denial, network::HttpRefusal};
 
 use super::capability::{Absolute, Capability};
 use crate::egress::rule;
@@ -108,10 +108,34 @@ pub fn could_use(imports: &[String]) -> Vec<&'static str> {
     uses
 }
 
-/// Tells the operator what the sandbox refused and how to allow it. `clear` makes text from a guest safe to print.
-pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> String {
+/// Tells the operator what the sandbox refused, and in which table of the plugin it can be allowed. `clear` makes text from a guest
+/// safe to print.
+pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Option<Table>) {
     match denial {
-        Denial::Http(denial) => rule::hint(denial, clear),
-        Denial::NoDirectory => dirs::HINT.into(),
+        Denial::Http(denial) => {
+            let table = match denial.why {
+                HttpRefusal::Limit(_) => Some(Table::Limits),
+                HttpRefusal::Placeholder(_) => None,
+                _ => Some(Table::Grants),
+            };
+            (rule::hint(denial, clear), table)
+        }
+        Denial::NoDirectory => (dirs::HINT.into(), Some(Table::Grants)),
+    }
+}
+
+/// A table of a plugin in the config file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    Grants,
+    Limits,
+}
+
+impl Table {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Grants => "grants",
+            Self::Limits => "limits",
+        }
     }
 }

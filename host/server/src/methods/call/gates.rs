@@ -15,7 +15,6 @@ use crate::{
     base::request_state::Carried,
     bridge,
     client::{context::Context, session::PERSON},
-    observe::record::Ended,
 };
 
 /// What the gates found out for a request.
@@ -50,7 +49,7 @@ async fn approval(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -
         carried.approved = true;
         return Ok(());
     }
-    request.record(ctx, None).stop(Ended::Refused);
+    request.record(ctx, None).refuse("approval".to_owned()).await;
     Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
 }
 

@@ -2,7 +2,8 @@
 //! results.
 //!
 //! The steps are the same for all of them and for all revisions: find the plugin and check the request (`tool`, `resource`,
-//! `prompt`, `complete`), pass the gates (`gates`), run the plugin and keep a record of it (`run`). If the plugin asks, the
+//! `prompt`, `complete`), pass the gates (`gates`), run the plugin and keep a record of it (`run`; `refused` for
+//! requests that do not come so far). If the plugin asks, the
 //! client gets its questions (`rounds`), and the plugin runs again from the start with all answers so far. A modern client gets
 //! the questions as its answer, a legacy one as requests. No sandbox is kept while a person thinks.
 
@@ -13,6 +14,7 @@ pub mod direct;
 mod failed;
 mod gates;
 mod prompt;
+mod refused;
 mod request;
 mod resource;
 mod rounds;
@@ -21,5 +23,6 @@ mod tool;
 
 pub use complete::complete;
 pub use prompt::prompt;
+pub use refused::refused;
 pub use resource::resource;
 pub use tool::tool;

@@ -8,7 +8,10 @@ use super::failed::Failed;
 use crate::{
     base::request_state::{Binding, Carried},
     client::context::Context,
-    observe::record::{Action, Begun, Recording},
+    observe::{
+        observers::{Begun, Recording},
+        record::Action,
+    },
     plugins::catalog::Served,
 };
 
@@ -33,15 +36,21 @@ impl Request<'_> {
         }
     }
 
-    /// Begins the record of a run with this scope. None: the request is refused before it runs.
+    /// Begins the record of a run with this scope. None: the approver refused it.
     pub fn record(&self, ctx: &Context, scope: Option<&Scope>) -> Recording {
+        ctx.set_recorded();
+        // Nobody is asked about completions.
+        let is_asked = ctx.server.approver.is_some() && self.method != Method::Complete;
         ctx.server.observers.begin(|| Begun {
             principal: Some(ctx.principal.clone()),
             plugin: self.served.config.id.clone(),
             digest: *self.served.plugin.code().digest(),
+            request: Some(ctx.facts()),
             action: Action::Request { method: self.method, name: self.name.to_owned() },
             scope,
             bytes_in: self.bytes,
+            arguments: Some(self.arguments),
+            approved: is_asked.then_some(scope.is_some()),
         })
     }
 

@@ -13,7 +13,7 @@ use super::{
     run::{Ran, run_once},
 };
 use crate::{
-    access::grants::ask,
+    access::grants::{Table, ask},
     base::request_state::Carried,
     bridge,
     client::{context::Context, session::PERSON},
@@ -103,7 +103,7 @@ impl Request<'_> {
         let mut needs = wit::Abilities::empty();
         for (key, question) in &round.questions {
             if let Err(ability) = granted.allows(question) {
-                ctx.server.hint(id, ask::Grant::hint(ability));
+                ctx.server.hint(id, (ask::Grant::hint(ability), Some(Table::Grants)));
                 return Err(Failed::Explained(format!(
                     "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
                      allowed."

@@ -2,7 +2,7 @@
 //! client.
 
 use tracing::Instrument;
-use wharf_sandbox::{Call, CallError, Denial, Operation};
+use wharf_sandbox::{Call, CallError, Denial, Operation, network::HttpRefusal};
 
 use super::{failed::Failed, request::Request};
 use crate::{
@@ -10,9 +10,12 @@ use crate::{
     base::text::{clean, escaped},
     bridge,
     client::context::Context,
-    observe::record::Ended,
+    observe::{journal::Unrecorded, record::Ended},
     plugins::catalog::Served,
 };
+
+/// What the operator is told, now and then, while the journal fails.
+const UNRECORDED: &str = "calls, because the audit log cannot be written";
 
 /// The outcome of a run.
 pub struct Ran<T> {
@@ -34,7 +37,11 @@ pub async fn run_once<O: Operation>(
     // Tasks may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     let client = served.config.reuse.then(|| ctx.owner().key());
-    let record = request.record(ctx, Some(&scope));
+    let mut record = request.record(ctx, Some(&scope));
+    if let Err(unrecorded) = record.admit().await {
+        ctx.server.refusals.say(UNRECORDED);
+        return Err(Failed::Explained(format!("The call was not run: {unrecorded}.")));
+    }
     let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
     let call = Call { operation, scope, events: ctx.events(id), timeout, client };
     let call = served.plugin.call(call).instrument(span);
@@ -56,25 +63,27 @@ pub async fn run_once<O: Operation>(
         report = call => report,
         () = served.revoked.cancelled() => {
             tracing::info!(plugin = id, "stopped a call whose access was taken away");
-            record.stop(Ended::Revoked);
+            kept(record.stop(Ended::Revoked).await)?;
             return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during the call.")));
         }
         () = lost => {
             tracing::info!(plugin = id, "stopped a call whose root was closed");
-            record.stop(Ended::Revoked);
+            kept(record.stop(Ended::Revoked).await)?;
             return Err(Failed::Explained("A root that the call was using was closed.".into()));
         }
     };
     let ended = match &report.result {
         Ok(_) if report.bytes.is_none() => Ended::Asked,
+        Ok(_) if report.says_failed => Ended::Failed,
         Ok(_) => Ended::Done,
         Err(error) => Ended::of(error),
     };
-    record.end(ended, &report);
+    let recorded = record.end(ended, &report).await;
     let hints = hints(ctx, served, &report.denials);
     if !report.printed.is_empty() {
         tracing::debug!(plugin = id, "printed: {}", escaped(&served.config.settings.redacted(&report.printed)));
     }
+    kept(recorded)?;
     match report.result {
         Ok(outcome) => Ok(Ran { outcome, hints }),
         Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
@@ -100,6 +109,12 @@ pub async fn run_once<O: Operation>(
     }
 }
 
+/// No answer leaves of whose call there is no record.
+fn kept(recorded: Result<(), Unrecorded>) -> Result<(), Failed> {
+    recorded
+        .map_err(|unrecorded| Failed::Explained(format!("The call was run, but its answer is withheld: {unrecorded}.")))
+}
+
 fn join(text: &str, hints: &str) -> String {
     if hints.is_empty() { text.to_owned() } else { format!("{text}\n{hints}") }
 }
@@ -109,5 +124,15 @@ fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
     for denial in denials {
         ctx.server.hint(&served.config.id, grants::hint(denial, escaped));
     }
-    if denials.is_empty() { String::new() } else { "The operator of this server can allow this.".into() }
+    let can_be_allowed = |denial: &Denial| match denial {
+        Denial::NoDirectory => true,
+        Denial::Http(denial) => {
+            matches!(denial.why, HttpRefusal::NoRule | HttpRefusal::Address(_) | HttpRefusal::Limit(_))
+        }
+    };
+    if denials.iter().any(can_be_allowed) {
+        "The operator of this server can allow this.".into()
+    } else {
+        String::new()
+    }
 }

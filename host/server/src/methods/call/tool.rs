@@ -17,6 +17,7 @@ use super::{
     answered::Answered,
     background,
     failed::{Failed, defect},
+    refused,
     request::Request,
     rounds::Prepared,
     run::Ran,
@@ -53,7 +54,25 @@ pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcE
     Ok(answered.into_json(ctx))
 }
 
+/// Calls a tool. A call that does not run is recorded too.
 pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
+    let (name, written) = (ctx.server.observers.are_there().then(|| wanted.name.clone()), wanted.arguments);
+    let answered = check_and_run(ctx, wanted).await;
+    let why = match &answered {
+        Err(error) => error.code.to_string(),
+        Ok(answered) if answered.is_error() => "invalid".to_owned(),
+        Ok(_) => return answered,
+    };
+    if let Some(name) = name
+        && ctx.set_recorded()
+    {
+        let bytes = written.map_or(2, |raw| raw.get().len());
+        refused::of(ctx, Method::CallTool, &name, bridge::arguments(written).ok().as_ref(), bytes, why).await;
+    }
+    answered
+}
+
+async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
     let Wanted { name, arguments: written, retry, task } = wanted;
     let catalog = ctx.server.published.catalog().await;
     let Some((served, tool)) = catalog.tool(&name) else {

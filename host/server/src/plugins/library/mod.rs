@@ -32,7 +32,7 @@ use crate::{
     base::ledger::Ledger,
     bridge::Offer,
     config::{Config, PluginConfig, Source, State},
-    observe::record::Observers,
+    observe::{journal::Event, observers::Observers},
 };
 
 mod lacking;
@@ -49,6 +49,7 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
 
 pub struct Library {
     installer: Arc<Installer>,
+    observers: Observers,
     scopes: Arc<Scopes>,
     config: Arc<Config>,
     served: BTreeMap<String, Served>,
@@ -108,10 +109,13 @@ impl Library {
         observers: Observers,
         progress: fn(&str),
     ) -> (Self, Published) {
-        let (publisher, published) = Publisher::new();
+        let (publisher, published) = Publisher::new(observers.clone());
         let config = Arc::clone(&configs.borrow());
+        let loader = Loader::new(sandbox, progress);
+        let installer = Installer::new(loader, Arc::clone(&scopes), ledger, observers.clone());
         let library = Self {
-            installer: Arc::new(Installer::new(Loader::new(sandbox, progress), Arc::clone(&scopes), ledger, observers)),
+            installer: Arc::new(installer),
+            observers,
             scopes,
             config,
             served: BTreeMap::new(),
@@ -443,6 +447,14 @@ impl Library {
             lacking::log(previous.as_ref(), now);
         }
         let now = self.served.get(&id).map(|served| Arc::clone(&served.offer));
+        let digest_of = |served: &Served| *served.plugin.code().digest();
+        if let Some(digest) = self.served.get(&id).map(digest_of) {
+            let before = previous.as_ref().map(digest_of);
+            // The same code with another config or another list is no other plugin.
+            if before != Some(digest) {
+                self.observers.note(|| Event::Served { plugin: id.clone(), digest, before });
+            }
+        }
         self.count_changes(previous.as_ref().map(|old| &*old.offer), now.as_deref());
         self.change();
         self.publisher.set_status(Subject::plugin(&id), Some(Status::Serving));
@@ -451,6 +463,8 @@ impl Library {
 
     fn take_out(&mut self, id: &str) -> Option<Served> {
         let gone = self.served.remove(id)?;
+        let digest = *gone.plugin.code().digest();
+        self.observers.note(|| Event::Removed { plugin: id.to_owned(), digest });
         self.count_changes(Some(&gone.offer), None);
         self.change();
         Some(gone)

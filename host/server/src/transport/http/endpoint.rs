@@ -47,6 +47,7 @@ use crate::{
         session::Session,
     },
     methods::response::Text,
+    observe::record::Transport,
     transport::admission::{self, Admitted, Door, Kind, Named, Refusal},
 };
 
@@ -147,7 +148,9 @@ impl Endpoint {
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
-        let door = Door { server: &self.server, principal: from.principal, modern: true, headers: Some(headers) };
+        let transport = Transport::Http;
+        let door =
+            Door { server: &self.server, principal: from.principal, modern: true, headers: Some(headers), transport };
         let mut messages = None;
         let outbox = |session: Option<&Session>| {
             let account = session.map_or(from.peer.account(), |session| &session.account);
@@ -292,7 +295,9 @@ impl Endpoint {
             permits.push(self.permit(&self.in_flight, None)?);
         }
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
-        let door = Door { server: &self.server, principal: from.principal, modern: false, headers: Some(headers) };
+        let transport = Transport::Http;
+        let door =
+            Door { server: &self.server, principal: from.principal, modern: false, headers: Some(headers), transport };
         let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
         for message in &batch {
             let Ok(Message::Request(request)) = message else { continue };

@@ -31,6 +31,7 @@ use super::{
 use crate::{
     base::random_id,
     client::outbox::{Outbox, Queued},
+    observe::record::Transport,
     transport::pipe::{Client, Pipe},
 };
 
@@ -63,7 +64,8 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
     let (outbox, messages) = Outbox::new(QUEUED_BYTES, peer.account().clone());
-    let pipe = Pipe::new(Arc::clone(server), outbox, Client { principal, roots: None }, false);
+    let pipe =
+        Pipe::new(Arc::clone(server), outbox, Client { principal, roots: None, transport: Transport::Http }, false);
     let busy = peer.work();
     streams.by_id.lock().insert(id.clone(), Arc::clone(&pipe));
     let open = Open {

@@ -1,0 +1,114 @@
+//! What is known of a call besides its outcome: what it printed, what it was refused, which requests it made.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use parking_lot::Mutex;
+
+use crate::{
+    denial::{Denial, HttpDenial, HttpRefusal, HttpUse},
+    limits::Refused,
+    output::Capture,
+};
+
+/// How many different denials are remembered of a call.
+const MAX_DENIALS: usize = 16;
+/// How many requests of a call are remembered for its report.
+const MAX_REMEMBERED: usize = 128;
+
+/// What is still known of a call when its instance is gone or serves another call.
+#[derive(Clone, Default)]
+pub(crate) struct Traces(Arc<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    /// The output that the instance captures as long as it lives; empty until there is an instance.
+    printed: OnceLock<Capture>,
+    denials: Mutex<Vec<Denial>>,
+    refused: Mutex<Option<Refused>>,
+    exchanges: Exchanges,
+}
+
+impl Traces {
+    /// The call runs in an instance whose output is captured here.
+    pub(crate) fn capture(&self, printed: &Capture) {
+        self.0.printed.set(printed.clone()).ok();
+    }
+
+    /// Notes which memory the call was refused.
+    pub(crate) fn settle(&self, refused: Option<Refused>) {
+        *self.0.refused.lock() = refused;
+    }
+
+    pub(crate) fn refused(&self) -> Option<Refused> {
+        *self.0.refused.lock()
+    }
+
+    /// Remembers what was refused.
+    pub(crate) fn deny(&self, denial: Denial) {
+        let mut denials = self.0.denials.lock();
+        // A secret that was nearly given away is never missed. There are only so many secrets.
+        let grave = matches!(&denial, Denial::Http(HttpDenial { why: HttpRefusal::Placeholder(_), .. }));
+        if (grave || denials.len() < MAX_DENIALS) && !denials.contains(&denial) && denials.len() < 4 * MAX_DENIALS {
+            denials.push(denial);
+        }
+    }
+
+    pub(crate) fn denials(&self) -> Vec<Denial> {
+        self.0.denials.lock().clone()
+    }
+
+    /// The HTTP requests that were made.
+    pub(crate) fn exchanges(&self) -> &Exchanges {
+        &self.0.exchanges
+    }
+
+    pub(crate) fn printed(&self) -> String {
+        self.0.printed.get().map(Capture::text).unwrap_or_default()
+    }
+}
+
+/// What is known about one request while it is under way.
+#[derive(Default)]
+pub(crate) struct Exchange {
+    pub(crate) method: String,
+    pub(crate) authority: String,
+    pub(crate) url: String,
+    pub(crate) status: AtomicU64,
+    pub(crate) bytes_in: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) denied: AtomicBool,
+}
+
+impl Exchange {
+    fn seen(&self) -> HttpUse {
+        let status = u16::try_from(self.status.load(Ordering::Relaxed)).ok().filter(|status| *status > 0);
+        HttpUse {
+            method: self.method.clone(),
+            authority: self.authority.clone(),
+            status,
+            bytes_out: self.bytes_out.load(Ordering::Relaxed),
+            bytes_in: self.bytes_in.load(Ordering::Relaxed),
+            denied: self.denied.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The requests of a call that are remembered.
+#[derive(Default)]
+pub(crate) struct Exchanges(Mutex<Vec<Arc<Exchange>>>);
+
+impl Exchanges {
+    pub(crate) fn add(&self, exchange: &Arc<Exchange>) {
+        let mut all = self.0.lock();
+        if all.len() < MAX_REMEMBERED {
+            all.push(Arc::clone(exchange));
+        }
+    }
+
+    pub(crate) fn seen(&self) -> Vec<HttpUse> {
+        self.0.lock().iter().map(|exchange| exchange.seen()).collect()
+    }
+}

@@ -1,0 +1,135 @@
+//! What of a call's arguments stands in the log. There is always a digest, by which equal arguments are recognised; it is made with
+//! a key, so that nobody without the key can try out which arguments have it. The members here are parts of a line.
+
+use anyhow::Result;
+use hmac::{Hmac, Mac};
+use serde_json::{Map, Value};
+use sha2::Sha256;
+
+use crate::{
+    base::{request_state::canonical, text::hex},
+    config::audit::Arguments,
+};
+
+/// The most levels, members of an object and items of an array that a redacted value shows.
+const MAX_DEPTH: usize = 8;
+const MAX_MEMBERS: usize = 32;
+/// The longest name of a member that is shown.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Makes what stands in the log of arguments.
+pub struct Writing {
+    keyed: Hmac<Sha256>,
+    kind: Arguments,
+}
+
+impl Writing {
+    pub fn new(key: &[u8; 32], kind: Arguments) -> Result<Self> {
+        Ok(Self { keyed: Hmac::new_from_slice(key)?, kind })
+    }
+
+    /// The members of a line that tell of arguments, each with a comma before it.
+    pub fn members(&self, arguments: &Value) -> String {
+        let mut text = String::new();
+        canonical(arguments, &mut text);
+        let digest = self.keyed.clone().chain_update(text.as_bytes()).finalize().into_bytes();
+        let mut members = format!(",\"wharf.arguments.hmac\":\"{}\"", hex(&digest));
+        match self.kind {
+            Arguments::Digest => {}
+            Arguments::Redacted => members.push_str(&format!(",\"wharf.arguments\":{}", redacted(arguments, 0))),
+            Arguments::Full => members.push_str(&format!(",\"wharf.arguments\":{arguments}")),
+        }
+        members
+    }
+}
+
+/// The structure of a value: names of members, lengths of texts, kinds of all others, and nothing of what they hold. What is deep,
+/// long or oddly named is only counted.
+fn redacted(value: &Value, depth: usize) -> Value {
+    let rest = |more: usize| format!("{more} more");
+    match value {
+        Value::Null => Value::Null,
+        Value::Bool(_) => "boolean".into(),
+        Value::Number(_) => "number".into(),
+        Value::String(text) => format!("string of {}", text.chars().count()).into(),
+        Value::Array(items) if depth >= MAX_DEPTH => format!("array of {}", items.len()).into(),
+        Value::Object(members) if depth >= MAX_DEPTH => format!("object of {}", members.len()).into(),
+        Value::Array(items) => {
+            let mut shown: Vec<Value> = items.iter().take(MAX_MEMBERS).map(|item| redacted(item, depth + 1)).collect();
+            if let Some(more) = items.len().checked_sub(MAX_MEMBERS).filter(|more| *more > 0) {
+                shown.push(rest(more).into());
+            }
+            shown.into()
+        }
+        Value::Object(members) => {
+            let mut shown = Map::new();
+            for (name, member) in members.iter().filter(|(name, _)| is_name(name)).take(MAX_MEMBERS) {
+                shown.insert(name.clone(), redacted(member, depth + 1));
+            }
+            if let Some(more) = members.len().checked_sub(shown.len()).filter(|more| *more > 0) {
+                shown.insert("…".into(), rest(more).into());
+            }
+            shown.into()
+        }
+    }
+}
+
+/// Whether the name of a member looks like one that a schema gives, and not like something that a client put there.
+fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    name.len() <= MAX_NAME_BYTES
+        && bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn members(kind: Arguments, arguments: &Value) -> Value {
+        let members = Writing::new(&[7; 32], kind).unwrap().members(arguments);
+        serde_json::from_str(&format!("{{{}}}", members.trim_start_matches(','))).unwrap()
+    }
+
+    #[test]
+    fn redacted_values_show_their_structure_and_nothing_else() {
+        let deep = (0..20).fold(json!("secret"), |inner, _| json!({ "a": inner }));
+        let shown = (0..8).fold(json!("object of 1"), |inner, _| json!({ "a": inner }));
+        let many: Vec<usize> = (0..40).collect();
+        let mut first = vec![json!("number"); 32];
+        first.push(json!("8 more"));
+        for (arguments, expected) in [
+            (json!({}), json!({})),
+            (json!({ "path": "/home/ada" }), json!({ "path": "string of 9" })),
+            (json!({ "a": "grüße" }), json!({ "a": "string of 5" })),
+            (
+                json!({ "pin": 1234, "on": true, "none": null }),
+                json!({ "pin": "number", "on": "boolean", "none": null }),
+            ),
+            (json!({ "a": ["x", { "b": "" }] }), json!({ "a": ["string of 1", { "b": "string of 0" }] })),
+            (json!({ "a": 1, "b c": 2, "": 3, "ü": 4 }), json!({ "a": "number", "…": "3 more" })),
+            (json!({ "x".repeat(65): 1 }), json!({ "…": "1 more" })),
+            (deep, shown),
+            (json!(many), json!(first)),
+        ] {
+            assert_eq!(redacted(&arguments, 0), expected, "{arguments}");
+            let members = members(Arguments::Redacted, &arguments);
+            assert_eq!(members["wharf.arguments"], expected);
+        }
+    }
+
+    #[test]
+    fn a_digest_is_of_the_arguments_and_of_the_key() {
+        let digest =
+            |key: u8, arguments: Value| Writing::new(&[key; 32], Arguments::Digest).unwrap().members(&arguments);
+        let one = digest(1, json!({ "a": 1, "b": "x" }));
+        assert_eq!(one, digest(1, json!({ "b": "x", "a": 1.0 })), "spelling does not count");
+        assert_ne!(one, digest(1, json!({ "a": 2, "b": "x" })));
+        assert_ne!(one, digest(2, json!({ "a": 1, "b": "x" })));
+        assert!(!one.contains("\"x\"") && one.len() < 110, "{one}");
+        let full = json!({ "a": "secret" });
+        assert_eq!(members(Arguments::Full, &full)["wharf.arguments"], full);
+    }
+}

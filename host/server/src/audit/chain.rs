@@ -1,0 +1,233 @@
+//! The chain of lines. Each line has the number and the SHA-256 of the line before it, so a line that is changed, taken out or put
+//! elsewhere no longer fits those around it. Lines at the end can be cut off without a trace in the chain: only who has kept the
+//! hash of a later line sees that.
+
+use std::fmt;
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::base::text::hex;
+
+/// The SHA-256 of a line, without its line break.
+pub type Hash = [u8; 32];
+
+/// The end of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The number of the last line; 0 if there is none.
+    pub seq: u64,
+    /// Of the last line; all zeros if there is none.
+    pub hash: Hash,
+}
+
+/// What of a line belongs to the chain.
+#[derive(Deserialize)]
+struct Link<'a> {
+    seq: u64,
+    #[serde(borrow)]
+    prev: &'a str,
+}
+
+impl Head {
+    /// The head of a chain without lines.
+    pub const NONE: Self = Self { seq: 0, hash: [0; 32] };
+
+    /// The number of the next line.
+    pub fn next(self) -> u64 {
+        self.seq.saturating_add(1)
+    }
+
+    /// Adds a line with these members of a JSON object, such as `"event":"start"`, to `out`. Returns the new head.
+    pub fn append(self, members: &str, out: &mut Vec<u8>) -> Self {
+        let seq = self.next();
+        let begin = out.len();
+        out.extend_from_slice(format!("{{\"seq\":{seq},\"prev\":\"{}\",", hex(&self.hash)).as_bytes());
+        out.extend_from_slice(members.as_bytes());
+        out.push(b'}');
+        let hash = Sha256::digest(out.get(begin..).unwrap_or_default()).into();
+        out.push(b'\n');
+        Self { seq, hash }
+    }
+
+    /// The head of a chain that ends with this line. None: it is no line of an audit log.
+    pub fn of_line(line: &[u8]) -> Option<Self> {
+        let link: Link<'_> = serde_json::from_slice(line).ok()?;
+        let complete = link.seq > 0 && link.prev.len() == 64;
+        complete.then(|| Self { seq: link.seq, hash: Sha256::digest(line).into() })
+    }
+}
+
+/// Why a line does not continue the chain.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Break {
+    NoLine,
+    /// The number is not the next one.
+    Number {
+        expected: u64,
+        found: u64,
+    },
+    /// The number is right, and the hash is not that of the line before.
+    Hash {
+        before: u64,
+    },
+    /// The first line has the number 1 and follows another line all the same.
+    Beginning,
+}
+
+impl fmt::Display for Break {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoLine => f.write_str("this is no line of an audit log"),
+            Self::Number { expected, found } if found > expected => {
+                write!(
+                    f,
+                    "line {expected} is expected and line {found} stands here: lines are missing, or in another order"
+                )
+            }
+            Self::Number { expected, found } => {
+                write!(
+                    f,
+                    "line {expected} is expected and line {found} stands here: a line is repeated, or in another order"
+                )
+            }
+            Self::Hash { before } => write!(
+                f,
+                "line {} does not follow line {before} as that stands there: one of them was changed after it was written",
+                before.saturating_add(1)
+            ),
+            Self::Beginning => {
+                f.write_str("line 1 says that it follows another line: it was changed after it was written")
+            }
+        }
+    }
+}
+
+/// Follows a chain, line by line.
+#[derive(Default)]
+pub struct Verifier {
+    /// The number of the first line.
+    pub first: Option<u64>,
+    head: Option<Head>,
+    wanted: Option<Hash>,
+    /// The number of the line with the hash that is looked for.
+    pub found: Option<u64>,
+}
+
+impl Verifier {
+    /// Begins with no line. `wanted`: a hash to look for among those of the lines.
+    pub fn new(wanted: Option<Hash>) -> Self {
+        Self { wanted, ..Self::default() }
+    }
+
+    /// Takes the next line, without its line break. The first line of all may have any number, since old files are removed.
+    pub fn line(&mut self, line: &[u8]) -> Result<(), Break> {
+        let link: Link<'_> = serde_json::from_slice(line).map_err(|_| Break::NoLine)?;
+        match self.head {
+            Some(head) if link.seq != head.next() => {
+                return Err(Break::Number { expected: head.next(), found: link.seq });
+            }
+            Some(head) if link.prev != hex(&head.hash) => return Err(Break::Hash { before: head.seq }),
+            None if link.seq == 1 && link.prev != hex(&Head::NONE.hash) => return Err(Break::Beginning),
+            _ => {}
+        }
+        let head = Head::of_line(line).ok_or(Break::NoLine)?;
+        self.first.get_or_insert(head.seq);
+        if self.wanted == Some(head.hash) {
+            self.found = Some(head.seq);
+        }
+        self.head = Some(head);
+        Ok(())
+    }
+
+    /// The end of the chain so far.
+    pub fn head(&self) -> Head {
+        self.head.unwrap_or(Head::NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(lines: usize) -> Vec<Vec<u8>> {
+        let mut head = Head::NONE;
+        let mut all = Vec::new();
+        for number in 0..lines {
+            let mut line = Vec::new();
+            head = head.append(&format!("\"event\":\"e{number}\""), &mut line);
+            assert_eq!(line.pop(), Some(b'\n'));
+            assert_eq!(Head::of_line(&line), Some(head));
+            all.push(line);
+        }
+        all
+    }
+
+    /// The index of the line at which the chain breaks, and how.
+    fn broken(lines: &[Vec<u8>]) -> Option<(usize, Break)> {
+        let mut verifier = Verifier::default();
+        lines.iter().enumerate().find_map(|(at, line)| verifier.line(line).err().map(|wrong| (at, wrong)))
+    }
+
+    #[test]
+    fn what_is_changed_is_found() {
+        let edit = |line: &mut Vec<u8>, from: &str, to: &str| {
+            *line = String::from_utf8(line.clone()).unwrap().replace(from, to).into_bytes();
+        };
+        type Change<'a> = &'a dyn Fn(&mut Vec<Vec<u8>>);
+        type Case<'a> = (&'a str, Change<'a>, Option<(usize, Break)>);
+        let cases: [Case<'_>; 11] = [
+            ("nothing", &|_| {}, None),
+            ("the oldest lines are gone", &|all| drop(all.drain(..2)), None),
+            ("an edit", &|all| edit(&mut all[2], "e2", "f2"), Some((3, Break::Hash { before: 3 }))),
+            ("an edit of the first", &|all| edit(&mut all[0], "e0", "f0"), Some((1, Break::Hash { before: 1 }))),
+            ("an added space", &|all| all[2].insert(1, b' '), Some((3, Break::Hash { before: 3 }))),
+            ("a deletion", &|all| drop(all.remove(2)), Some((2, Break::Number { expected: 3, found: 4 }))),
+            ("an exchange", &|all| all.swap(1, 2), Some((1, Break::Number { expected: 2, found: 3 }))),
+            ("a repetition", &|all| all.insert(2, all[1].clone()), Some((2, Break::Number { expected: 3, found: 2 }))),
+            ("a foreign line", &|all| all.insert(2, b"{}".to_vec()), Some((2, Break::NoLine))),
+            ("a foreign beginning", &|all| edit(&mut all[0], "0000", "0001"), Some((0, Break::Beginning))),
+            (
+                "a deletion, and the numbers after it adapted",
+                &|all| {
+                    all.remove(2);
+                    edit(&mut all[2], "\"seq\":4", "\"seq\":3");
+                    edit(&mut all[3], "\"seq\":5", "\"seq\":4");
+                },
+                Some((2, Break::Hash { before: 2 })),
+            ),
+        ];
+        for (what, change, expected) in cases {
+            let mut lines = chain(5);
+            change(&mut lines);
+            assert_eq!(broken(&lines), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_found_by_who_kept_a_head() {
+        let lines = chain(5);
+        let kept = Head::of_line(&lines[3]).unwrap().hash;
+        for (left, found) in [(5, Some(4)), (4, Some(4)), (3, None), (0, None)] {
+            let mut verifier = Verifier::new(Some(kept));
+            lines[..left].iter().for_each(|line| verifier.line(line).unwrap());
+            assert_eq!(verifier.found, found, "{left} lines");
+        }
+    }
+
+    #[test]
+    fn only_lines_of_a_log_have_a_head() {
+        let zeros = "0".repeat(64);
+        for (line, is_one) in [
+            (format!("{{\"seq\":1,\"prev\":\"{zeros}\"}}"), true),
+            (format!("{{\"seq\":0,\"prev\":\"{zeros}\"}}"), false),
+            (format!("{{\"seq\":1,\"seq\":2,\"prev\":\"{zeros}\"}}"), false),
+            ("{\"seq\":1,\"prev\":\"00\"}".into(), false),
+            ("{\"seq\":1}".into(), false),
+            ("[1]".into(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(Head::of_line(line.as_bytes()).is_some(), is_one, "{line}");
+        }
+    }
+}

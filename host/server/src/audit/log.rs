@@ -1,0 +1,213 @@
+//! The audit log as the rest of wharf sees it: the journal that records go to.
+//!
+//! A line reaches the file, which means the system's memory, before the answer of its call leaves; it reaches the disk within a
+//! second. A crash of wharf loses no line of an answer that was given, and a crash of the machine those of its last second.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::{sync::oneshot, time::timeout};
+
+use super::{
+    arguments::Writing,
+    entry,
+    files::{LogFile, Opened},
+    key,
+    writer::{Desk, Line, State},
+};
+use crate::{
+    config::{
+        Audit,
+        audit::{OnFailure, key_file},
+    },
+    observe::journal::{Event, Journal, Promise, Room, Run, Unrecorded},
+};
+
+/// How many KiB of lines may wait to be written.
+const ROOM_KIB: usize = 32 << 10;
+/// How many KiB a line takes without what its client wrote.
+const LINE_KIB: usize = 4;
+/// How long a call waits for room, and then an answer for its line.
+const ROOM_WITHIN: Duration = Duration::from_secs(1);
+const WRITTEN_WITHIN: Duration = Duration::from_secs(5);
+/// How long the end of wharf waits for the last lines.
+const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+
+pub struct Log {
+    desk: Arc<Desk>,
+    writing: Writing,
+    on_failure: OnFailure,
+    /// Resolves when the thread has ended.
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+impl Log {
+    /// Opens the log, or begins it, and starts the thread that looks after it.
+    pub fn open(config: &Audit) -> Result<Arc<Self>> {
+        let writing = Writing::new(&key::read_or_make(&key_file(&config.file))?, config.arguments)?;
+        let Opened { file, head, torn } = LogFile::open(config)?;
+        let desk = Arc::new(Desk::new(ROOM_KIB, file, head, config.rotate_bytes));
+        let (end, ended) = oneshot::channel();
+        let run = {
+            let desk = Arc::clone(&desk);
+            move || {
+                desk.run();
+                // This fails if nobody waits for the end.
+                end.send(()).ok();
+            }
+        };
+        std::thread::Builder::new().name("wharf-audit".into()).spawn(run).context("no thread for the audit log")?;
+        let log = Self { desk, writing, on_failure: config.on_failure, ended: Mutex::new(Some(ended)) };
+        log.add(entry::started());
+        if let Some((aside, bytes)) = torn {
+            tracing::warn!("the audit log ended with an unfinished line, which is now in {}", aside.display());
+            log.add(entry::torn(&aside, bytes));
+        }
+        Ok(Arc::new(log))
+    }
+
+    /// Writes the last line, and waits a while for all to be written.
+    pub async fn close(&self) {
+        self.say_stop();
+        let ended = self.ended.lock().take();
+        if let Some(ended) = ended
+            && timeout(CLOSED_WITHIN, ended).await.is_err()
+        {
+            tracing::error!("the audit log takes too long to be written to its end");
+        }
+    }
+
+    fn say_stop(&self) {
+        self.desk.close(|| entry::stopped(self.state().open.load(Ordering::Relaxed)));
+    }
+
+    fn state(&self) -> &Arc<State> {
+        &self.desk.state
+    }
+
+    /// Adds a line that nobody waits for, if there is room.
+    fn add(&self, members: String) {
+        match self.room_now(members.len()) {
+            Some(room) => self.desk.add(Line { members, _room: Some(room), written: None }),
+            None => {
+                self.state().lost.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn room_now(&self, bytes: usize) -> Room {
+        Arc::clone(&self.state().room).try_acquire_many_owned(kib(bytes)).ok()
+    }
+
+    /// Adds a line. The promise resolves when it is written or cannot be.
+    fn promise(&self, members: String, room: Room) -> Promise<Option<u64>> {
+        let (written, mut told) = oneshot::channel();
+        self.desk.add(Line { members, _room: room, written: Some(written) });
+        let continues = self.on_failure == OnFailure::Continue;
+        // In most cases it is written by now.
+        match told.try_recv() {
+            Ok(Ok(seq)) => return Box::pin(std::future::ready(Ok(Some(seq)))),
+            _ if continues && self.state().failing.load(Ordering::Relaxed) => {
+                return Box::pin(std::future::ready(Ok(None)));
+            }
+            Ok(Err(unrecorded)) if !continues => return Box::pin(std::future::ready(Err(unrecorded))),
+            Ok(Err(_)) => return Box::pin(std::future::ready(Ok(None))),
+            Err(_) => {}
+        }
+        let desk = Arc::clone(&self.desk);
+        Box::pin(async move {
+            let told = timeout(WRITTEN_WITHIN, told).await;
+            if told.is_err() {
+                desk.state.refusals.say("answers, because writing the audit log takes too long");
+                // The thread takes this back as soon as it gets on.
+                desk.state.failing.store(true, Ordering::Relaxed);
+                desk.wake();
+            }
+            match told {
+                Ok(Ok(Ok(seq))) => Ok(Some(seq)),
+                _ if continues => Ok(None),
+                _ => Err(Unrecorded),
+            }
+        })
+    }
+
+    fn refuse<T: Send + 'static>(&self) -> Promise<T> {
+        self.state().refused.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::ready(Err(Unrecorded)))
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.say_stop();
+    }
+}
+
+/// How many KiB a line with so many bytes of a client takes.
+fn kib(bytes: usize) -> u32 {
+    u32::try_from((LINE_KIB + bytes / 1024).min(ROOM_KIB)).unwrap_or(u32::MAX)
+}
+
+impl Journal for Log {
+    fn arguments(&self, arguments: &Value) -> String {
+        self.writing.members(arguments)
+    }
+
+    fn room(&self, bytes: usize) -> Promise<Room> {
+        let refuses = self.on_failure == OnFailure::Refuse;
+        if refuses && self.state().failing.load(Ordering::Relaxed) {
+            return self.refuse();
+        }
+        let room = self.room_now(bytes);
+        if room.is_some() || !refuses {
+            self.state().count(&room);
+            return Box::pin(std::future::ready(Ok(room)));
+        }
+        let room = Arc::clone(&self.state().room).acquire_many_owned(kib(bytes));
+        let state = Arc::clone(self.state());
+        Box::pin(async move {
+            match timeout(ROOM_WITHIN, room).await {
+                Ok(Ok(room)) => {
+                    let room = Some(room);
+                    state.count(&room);
+                    Ok(room)
+                }
+                _ => {
+                    state.refusals.say("calls, because too many lines wait for the audit log to be written");
+                    state.refused.fetch_add(1, Ordering::Relaxed);
+                    Err(Unrecorded)
+                }
+            }
+        })
+    }
+
+    fn begun(&self, run: &Run<'_>) -> Promise<Option<u64>> {
+        self.promise(entry::begun(run), None)
+    }
+
+    fn ended(&self, run: &Run<'_>, room: Room) -> Promise<Option<u64>> {
+        let members = entry::ended(run);
+        match room {
+            Some(room) => {
+                self.state().open.fetch_sub(1, Ordering::Relaxed);
+                self.promise(members, Some(room))
+            }
+            None => match self.room_now(members.len()) {
+                Some(room) => self.promise(members, Some(room)),
+                None => {
+                    self.state().lost.fetch_add(1, Ordering::Relaxed);
+                    Box::pin(std::future::ready(Ok(None)))
+                }
+            },
+        }
+    }
+
+    fn note(&self, event: &Event) {
+        self.add(entry::noted(event));
+    }
+}

@@ -1,0 +1,23 @@
+//! The audit log: a file of JSON lines, each of which has the hash of the line before it.
+//!
+//! `entry` is what a line says, `arguments` what of a call's arguments, `chain` how lines hang together, without any files. `files`
+//! are the log and what was rotated away, and `writer` is who writes them, one at a time. [`Log`] is what the rest of wharf sees:
+//! it keeps a line of every run before the run's answer leaves.
+
+mod arguments;
+pub mod chain;
+mod entry;
+pub mod files;
+mod key;
+mod log;
+mod writer;
+
+use anyhow::{Context, Result};
+
+pub use self::log::Log;
+use crate::config::Audit;
+
+/// Whether a log could be written there, as far as that can be seen without opening it.
+pub fn check(config: &Audit) -> Result<()> {
+    files::check(config).context("[audit]")
+}

@@ -1,0 +1,80 @@
+//! `[audit]`: the log of all that plugins were called for and all that was granted. Its file, and the key of its digests, are
+//! among what wharf trusts: no plugin may write them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail, ensure};
+
+use super::{
+    base_dirs,
+    bounds::{mib, within_bounds},
+    defaults, raw,
+};
+use crate::access::capability::Absolute;
+
+/// The most old files that can be kept.
+const MAX_KEEP: usize = 10_000;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    pub file: PathBuf,
+    pub arguments: Arguments,
+    pub on_failure: OnFailure,
+    /// A file is put aside before it grows beyond this.
+    pub rotate_bytes: usize,
+    /// How many old files are kept.
+    pub keep: usize,
+}
+
+/// What of a call's arguments is written, besides the digest, which always is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arguments {
+    /// Nothing.
+    Digest,
+    /// Their structure.
+    Redacted,
+    /// All of them.
+    Full,
+}
+
+/// What happens to calls while the log cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    Refuse,
+    Continue,
+}
+
+pub fn resolve(raw: raw::Audit, absolute: Absolute<'_>) -> Result<Audit> {
+    let file = absolute(&raw.file)?;
+    ensure!(file.file_name().is_some(), "`file`: {} names no file", file.display());
+    Ok(Audit {
+        file,
+        arguments: match raw.arguments.as_deref() {
+            None | Some("digest") => Arguments::Digest,
+            Some("redacted") => Arguments::Redacted,
+            Some("full") => Arguments::Full,
+            Some(other) => bail!("`arguments`: `{other}` is none of \"digest\", \"redacted\", \"full\""),
+        },
+        on_failure: match raw.on_failure.as_deref() {
+            None | Some("refuse") => OnFailure::Refuse,
+            Some("continue") => OnFailure::Continue,
+            Some(other) => bail!("`on_failure`: `{other}` is neither \"refuse\" nor \"continue\""),
+        },
+        rotate_bytes: mib("rotate_mib", raw.rotate_mib, defaults::AUDIT_ROTATE_MIB)?,
+        keep: within_bounds("keep", raw.keep, defaults::AUDIT_KEEP, MAX_KEEP)?,
+    })
+}
+
+/// Where the key of the digests is: `$XDG_STATE_HOME/wharf/audit.key`, else `~/.local/state/wharf/audit.key`. Without a home
+/// directory, beside the log.
+pub fn key_file(log: &Path) -> PathBuf {
+    let in_state = base_dirs("XDG_STATE_HOME", ".local/state").next().map(|base| base.join("wharf").join(KEY));
+    in_state.unwrap_or_else(|| log.with_file_name(KEY))
+}
+
+const KEY: &str = "audit.key";
+
+/// What no plugin may write for the sake of a log: the log, its old files beside it, and the key.
+pub fn trusted(log: &Path) -> Vec<PathBuf> {
+    vec![log.to_owned(), log.with_file_name("*"), key_file(log)]
+}

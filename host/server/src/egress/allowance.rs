@@ -1,0 +1,31 @@
+//! What one plugin may send.
+
+use serde::Deserialize;
+
+use super::rule::Rule;
+
+/// What a plugin may send.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Allowance {
+    pub rules: Vec<Rule>,
+    pub placeholders: Vec<Placeholder>,
+}
+
+/// A variable that stands for a secret. The plugin sees a placeholder as its value.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Placeholder {
+    pub name: String,
+    pub secret: String,
+}
+
+impl Allowance {
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The names of all secrets that it can add to requests.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().flat_map(Rule::all_secrets)
+    }
+}

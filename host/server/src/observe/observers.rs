@@ -1,0 +1,272 @@
+//! Everybody who is told of runs, and a run that is being recorded: it is told of once, however it ends.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use serde_json::Value;
+use wharf_sandbox::{Report, Scope};
+
+use super::{
+    journal::{Event, Journal, Promise, Room, Run, Unrecorded},
+    record::{Action, CallRecord, Ended, Granted, Observer, RequestFacts},
+};
+use crate::base::principal::Principal;
+
+/// All observers, and the journal if there is one; cheap to clone. Each run is also logged, at the level `debug`.
+#[derive(Clone, Default)]
+pub struct Observers {
+    all: Arc<[Box<dyn Observer>]>,
+    journal: Option<Arc<dyn Journal>>,
+}
+
+impl Observers {
+    /// The given observers, and the log.
+    pub fn new(all: Vec<Box<dyn Observer>>, journal: Option<Arc<dyn Journal>>) -> Self {
+        Self { all: all.into(), journal }
+    }
+
+    /// Whether anybody would be told about a run.
+    pub fn are_there(&self) -> bool {
+        !self.all.is_empty() || self.journal.is_some() || tracing::enabled!(tracing::Level::DEBUG)
+    }
+
+    /// Tells the journal, if there is one.
+    pub fn note(&self, event: impl FnOnce() -> Event) {
+        if let Some(journal) = &self.journal {
+            journal.note(&event());
+        }
+    }
+
+    /// Begins a record, unless nobody would be told about it.
+    pub fn begin<'a>(&self, begun: impl FnOnce() -> Begun<'a>) -> Recording {
+        Recording(self.are_there().then(|| {
+            let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approved } = begun();
+            let journal = self.journal.as_ref();
+            let arguments = journal.zip(arguments).map(|(journal, arguments)| journal.arguments(arguments));
+            let record = CallRecord {
+                principal,
+                plugin,
+                digest,
+                request,
+                action,
+                granted: scope.map(Granted::of).unwrap_or_default(),
+                began: SystemTime::now(),
+                took: Duration::ZERO,
+                bytes_in,
+                bytes_out: 0,
+                denials: Vec::new(),
+                requests: Vec::new(),
+                ended: Ended::Cancelled,
+                refusal: None,
+                approved,
+            };
+            let (observers, began) = (self.clone(), Instant::now());
+            let arguments = arguments.unwrap_or_default();
+            Box::new(Told { observers, began, record, arguments, room: None, begun: None, refused: false, over: false })
+        }))
+    }
+
+    fn tell(&self, record: &CallRecord) {
+        let CallRecord { principal, plugin, action, took, bytes_in, bytes_out, ended, .. } = record;
+        let name = match action {
+            Action::List => "",
+            Action::Request { name, .. } => name,
+        };
+        tracing::debug!(
+            plugin,
+            action = %action,
+            name = %name.escape_debug(),
+            principal = principal.as_ref().map(Principal::short),
+            took_ms = took.as_secs_f64() * 1000.0,
+            bytes_in,
+            bytes_out,
+            ended = ended.as_str(),
+            "a run ended"
+        );
+        for observer in &*self.all {
+            observer.ended(record);
+        }
+    }
+}
+
+/// What is known when a run begins.
+pub struct Begun<'a> {
+    pub principal: Option<Principal>,
+    pub plugin: String,
+    pub digest: [u8; 32],
+    pub request: Option<RequestFacts>,
+    pub action: Action,
+    pub scope: Option<&'a Scope>,
+    pub bytes_in: usize,
+    pub arguments: Option<&'a Value>,
+    pub approved: Option<bool>,
+}
+
+/// The record of a run that is not over. If it is dropped without [`Recording::end`], the run was cancelled. Empty if nobody
+/// would be told about the run.
+pub struct Recording(Option<Box<Told>>);
+
+struct Told {
+    observers: Observers,
+    began: Instant,
+    record: CallRecord,
+    /// What the journal keeps of the arguments.
+    arguments: String,
+    room: Room,
+    /// The number of the journal's entry that says that the run began.
+    begun: Option<u64>,
+    /// Whether the journal itself has refused it, which it counts.
+    refused: bool,
+    /// Whether everybody has been told.
+    over: bool,
+}
+
+impl Recording {
+    /// Makes sure that the journal can keep the record of this run, before the run begins. A run that can reach anything
+    /// outside its sandbox is noted there already now, so that it leaves a trace even if wharf does not live to see its end.
+    pub async fn admit(&mut self) -> Result<(), Unrecorded> {
+        let Some(told) = &mut self.0 else { return Ok(()) };
+        let Some(journal) = told.observers.journal.clone() else { return Ok(()) };
+        let admitted = async {
+            told.room = journal.room(told.bytes()).await?;
+            if told.record.granted.is_empty() {
+                return Ok(());
+            }
+            told.begun = journal.begun(&told.run()).await?;
+            Ok(())
+        };
+        let admitted = admitted.await;
+        if admitted.is_err() {
+            (told.record.ended, told.record.refusal) = (Ended::Refused, Some("audit".into()));
+            told.refused = true;
+        }
+        admitted
+    }
+
+    /// Ends the record of a run that ended by itself. Resolves when the journal has kept it; everybody is told even if that is not
+    /// waited for. Fails if the answer must not leave.
+    #[must_use = "the answer has to wait for this"]
+    pub fn end<T>(
+        mut self,
+        ended: Ended,
+        report: &Report<T>,
+    ) -> impl Future<Output = Result<(), Unrecorded>> + Send + use<T> {
+        if let Some(told) = &mut self.0 {
+            let record = &mut told.record;
+            record.bytes_out = report.bytes.unwrap_or_default();
+            (record.denials, record.requests) = (report.denials.clone(), report.requests.clone());
+        }
+        self.stop(ended)
+    }
+
+    /// The same for a run that was stopped, or that never began.
+    #[must_use = "the answer has to wait for this"]
+    pub fn stop(mut self, ended: Ended) -> impl Future<Output = Result<(), Unrecorded>> + Send + 'static {
+        let kept = self.0.as_mut().and_then(|told| {
+            told.record.ended = ended;
+            told.tell()
+        });
+        async move {
+            match kept {
+                Some(kept) => kept.await.map(|_| ()),
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// Ends the record of a call that did not run. `why`: the code of the error, or one word.
+    pub async fn refuse(mut self, why: String) {
+        if let Some(told) = &mut self.0 {
+            told.record.refusal = Some(why);
+        }
+        // The refusal stands, whether or not the journal can keep it.
+        self.stop(Ended::Refused).await.ok();
+    }
+}
+
+impl Told {
+    /// About how many bytes of the record come from the client.
+    fn bytes(&self) -> usize {
+        let name = match &self.record.action {
+            Action::List => 0,
+            Action::Request { name, .. } => name.len(),
+        };
+        name + self.arguments.len()
+    }
+
+    fn run(&self) -> Run<'_> {
+        Run { record: &self.record, arguments: &self.arguments, begun: self.begun }
+    }
+
+    /// Tells everybody, once.
+    fn tell(&mut self) -> Option<Promise<Option<u64>>> {
+        if std::mem::replace(&mut self.over, true) {
+            return None;
+        }
+        self.record.took = self.began.elapsed();
+        self.observers.tell(&self.record);
+        let room = self.room.take();
+        let journal = self.observers.journal.as_ref().filter(|_| !self.refused)?;
+        Some(journal.ended(&self.run(), room))
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        drop(self.tell());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use wharf_sandbox::Denial;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<CallRecord>>>);
+
+    impl Observer for Kept {
+        fn ended(&self, record: &CallRecord) {
+            self.0.lock().push(record.clone());
+        }
+    }
+
+    fn begun() -> Begun<'static> {
+        Begun {
+            principal: Some(Principal::Process),
+            plugin: "a".into(),
+            digest: [0; 32],
+            request: None,
+            action: Action::List,
+            scope: None,
+            bytes_in: 2,
+            arguments: None,
+            approved: None,
+        }
+    }
+
+    #[test]
+    fn every_run_is_told_of_once_however_it_ends() {
+        let kept = Kept::default();
+        let observers = Observers::new(vec![Box::new(kept.clone())], None);
+        let report = Report {
+            result: Ok(()),
+            denials: vec![Denial::NoDirectory],
+            printed: String::new(),
+            took: Duration::ZERO,
+            bytes: Some(7),
+            requests: Vec::new(),
+            says_failed: false,
+        };
+        drop(observers.begin(begun).end(Ended::Done, &report));
+        drop(observers.begin(begun));
+        let told = kept.0.lock();
+        let endings: Vec<_> = told.iter().map(|record| (record.ended, record.bytes_out)).collect();
+        assert_eq!(endings, [(Ended::Done, 7), (Ended::Cancelled, 0)]);
+        assert_eq!(told[0].denials, [Denial::NoDirectory]);
+    }
+}
