@@ -128,7 +128,7 @@ macro_rules! section {
 
 /// Everything a small plugin needs.
 pub mod prelude {
-    pub use crate::{Call, Content, Error, Json, Result, form, host, prompts, resources, tools};
+    pub use crate::{Call, Content, Error, Json, Result, form, host, prompts, resources, tools, wants};
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
 }

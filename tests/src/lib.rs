@@ -21,12 +21,14 @@ pub mod log;
 pub mod pipe;
 pub mod random;
 pub mod schema;
+pub mod terminal;
 
 pub use exchange::{Exchange, Frame};
 pub use folder::Folder;
 pub use http::{Server, Session};
 pub use pipe::{Ended, Pipe};
 pub use serde_json::{Value, json};
+pub use terminal::Terminal;
 
 /// How long anything may take that is not itself about time.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -30,7 +30,7 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("methods", &["base", "access", "schema", "bridge", "plugins", "tasks", "client", "observe"]),
     ("transport", &["base", "config", "access", "bridge", "client", "methods", "observe"]),
     ("app", &["base", "config", "access", "observe", "audit", "plugins", "client", "methods", "transport"]),
-    ("cli", &["base", "config", "access", "audit", "plugins", "app"]),
+    ("cli", &["base", "config", "egress", "access", "audit", "plugins", "app"]),
 ];
 
 /// What is wrong with the imports of the host's crates.

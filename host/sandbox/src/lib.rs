@@ -30,6 +30,7 @@ mod masked;
 pub mod network;
 mod operation;
 mod output;
+mod outside;
 mod retained;
 mod runtime;
 mod sandbox;
@@ -53,5 +54,6 @@ pub use operation::{
     CallError, CallTool, Complete, GetPrompt, List, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,
     ToolAnswer,
 };
+pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};
 pub use scope::{Directory, Events, Limits, NoEvents, PluginSpec, Scope, Wait};

@@ -116,7 +116,7 @@ pub use crate::{
     config::Plugin,
     observe::record::{Action, CallRecord, Ended, Granted, Observer, RequestFacts, Transport},
     plugins::{
-        snapshot::{Entry, PluginStatus, Serving},
+        snapshot::{Entry, PluginStatus, Serving, Wanted},
         status::{Problem, Stage, Status, Subject},
     },
 };

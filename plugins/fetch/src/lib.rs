@@ -15,6 +15,14 @@ mod visit;
 
 use visit::Visit;
 
+// Where it goes is for the operator to say, so there is no rule of HTTP that it could want.
+wants! {
+    settings = [
+        { key = "ignore_robots_txt", type = "boolean", why = "pages that robots are asked to stay away from are fetched too" },
+        { key = "user_agent", type = "string", why = "how it names itself to sites" },
+    ]
+}
+
 /// How the reference server names itself when a model asks.
 const AUTONOMOUS: &str = "ModelContextProtocol/1.0 (Autonomous; +https://github.com/modelcontextprotocol/servers)";
 /// How it names itself when a person asks.

@@ -9,6 +9,17 @@ use wharf_sdk::{
     prelude::*,
 };
 
+wants! {
+    http = [{
+        url = "https://api.github.com/",
+        methods = ["GET", "POST"],
+        why = "lists, reads and searches issues, and with POST opens new ones",
+        secret = "github",
+    }]
+    secrets = [{ name = "github", why = "a token that may read issues, and write them if new ones are to be opened" }]
+    settings = [{ key = "api", type = "string", why = "a GitHub of one's own, which also needs a rule of its own" }]
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct ListIssues {
     /// Owner and name, such as `rust-lang/rust`.

@@ -8,3 +8,4 @@ pub mod grants;
 pub mod open;
 pub mod overlap;
 pub mod scope;
+pub mod wants;

@@ -1,5 +1,6 @@
 //! What every other module may use and that depends on none of them: text, paths, counted memory, random ids.
 
+pub mod explain;
 pub mod heavy;
 pub mod ledger;
 pub mod parent;

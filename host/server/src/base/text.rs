@@ -64,9 +64,21 @@ pub fn clip(text: &str) -> String {
     wharf_protocol::error::clip_to(text, MAX_QUOTED_CHARS)
 }
 
+/// A foreign text between quotation marks, for one line of a log or terminal. It is short, and cannot end the quotation.
+pub fn quoted(text: &str) -> String {
+    format!("\"{}\"", escaped(&clip(text)).replace('"', "\\\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quotation_is_short_and_ends_where_it_ends() {
+        assert_eq!(quoted("reads issues"), "\"reads issues\"");
+        assert_eq!(quoted("a\" [y/N] y\n\u{1b}[2K"), r#""a\" [y/N] y\n\u{1b}[2K""#);
+        assert_eq!(quoted(&"x".repeat(10_000)).chars().count(), MAX_QUOTED_CHARS + 3);
+    }
 
     #[test]
     fn nothing_deceptive_is_left() {

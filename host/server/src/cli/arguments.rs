@@ -31,6 +31,7 @@ Examples:
   wharf run hello.wasm                            what an MCP client starts
   wharf run --allow roots=read-write files.wasm   let a plugin work in the folders your client opens
   wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
+  wharf add hello.wasm                            write a plugin into the config, with the grants you agree to
   wharf audit show --outcome refused --since 2h   what was refused in the last two hours, if there is an audit log
 
 Config: $XDG_CONFIG_HOME/wharf/wharf.toml (else ~/.config/wharf/wharf.toml), or -c FILE.
@@ -57,9 +58,54 @@ pub enum Command {
     },
     /// Call one tool of one plugin and print its result
     Call(Call),
+    /// Add a plugin to the config, and ask at the terminal what to grant it of what it wants
+    Add(Add),
+    /// Ask at the terminal what to grant a plugin of what it wants and does not have
+    Grant {
+        /// The plugin's id
+        id: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Take away what a plugin is granted, without asking
+    Deny {
+        /// The plugin's id
+        id: String,
+        /// What to take: http, roots, dirs, env, ask, or one entry, such as a URL or a variable; everything if left out
+        what: Vec<String>,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Write into a component what it wants to be granted, and what models should know about it
+    Embed(Embed),
     /// Read the audit log that [audit] in the config keeps
     #[command(subcommand)]
     Audit(Audit),
+}
+
+#[derive(Debug, Args)]
+pub struct Add {
+    /// The component
+    pub plugin: PathBuf,
+    /// The id that the plugin gets (default: the file's name without .wasm)
+    #[arg(long)]
+    pub id: Option<String>,
+    #[command(flatten)]
+    pub config: ConfigFile,
+}
+
+#[derive(Debug, Args)]
+#[command(override_usage = "wharf embed [OPTIONS] [WANTS.toml] <PLUGIN.wasm>")]
+pub struct Embed {
+    /// What it wants, in TOML (may be left out with --instructions), and the component
+    #[arg(value_name = "FILE", num_args = 1..=2, required = true)]
+    pub files: Vec<PathBuf>,
+    /// What models should know about all of its tools together: a text, or @ and a file
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub instructions: Option<String>,
+    /// The component to write (default: the same file)
+    #[arg(short = 'o', long = "output", value_name = "OUT")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -6,9 +6,13 @@ use anyhow::{Result, bail};
 
 use super::load::{load, print};
 use crate::{
+    access::wants::want::because,
     audit,
     config::{self, CommandLine},
-    plugins::status::Status,
+    plugins::{
+        snapshot::{Serving, Wanted},
+        status::Status,
+    },
 };
 
 pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
@@ -50,6 +54,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         if !serving.not_granted.is_empty() {
             print(&format!("  could use, not granted: {}", serving.not_granted.join(", ")))?;
         }
+        show_wants(serving)?;
         for note in &serving.notes {
             print(&format!("  note: {note}"))?;
         }
@@ -63,6 +68,19 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         print("no plugins")?;
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What it wants beside what it is granted. Without wants there is nothing to compare.
+fn show_wants(serving: &Serving) -> Result<()> {
+    let Some(wants) = &serving.wants else { return print("  it does not say what it wants") };
+    for Wanted { what, why, line, .. } in wants.iter().filter(|wanted| !wanted.granted) {
+        print(&format!("  wanted, not granted: {what}{}", because(why.as_deref())))?;
+        print(&format!("    add {line}"))?;
+    }
+    if !serving.not_wanted.is_empty() {
+        print(&format!("  granted, not wanted: {}", serving.not_wanted.join("; ")))?;
+    }
+    Ok(())
 }
 
 /// Joins a list for people; an empty one is "nothing".

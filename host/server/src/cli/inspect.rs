@@ -9,9 +9,10 @@ use super::{
     load::{load, print},
 };
 use crate::{
+    access::wants::want::because,
     base::text::escaped,
     config::{self, CommandLine},
-    plugins::status::Status,
+    plugins::{snapshot::Serving, status::Status},
 };
 
 pub async fn run(plugin: &Path) -> Result<ExitCode> {
@@ -24,6 +25,7 @@ pub async fn run(plugin: &Path) -> Result<ExitCode> {
         let Some(serving) = plugin.serving else { continue };
         print(&format!("sha256 {}", serving.sha256))?;
         print(&format!("could use, if granted: {}", all_or_nothing(&serving.could_use)))?;
+        show_wants(&serving)?;
         for (kind, entries) in [
             ("tool", &serving.tools),
             ("resource", &serving.resources),
@@ -47,4 +49,20 @@ pub async fn run(plugin: &Path) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What it says it wants, and what its imports would let it use beyond that.
+fn show_wants(serving: &Serving) -> Result<()> {
+    for wanted in serving.wants.iter().flatten() {
+        print(&format!("wants {}{}", wanted.what, because(wanted.why.as_deref())))?;
+    }
+    let wants = match &serving.wants {
+        None => "it does not say what it wants",
+        Some(wants) if wants.is_empty() => "wants nothing",
+        Some(_) => "wants nothing else",
+    };
+    match &serving.unspoken {
+        unspoken if unspoken.is_empty() => print(wants),
+        unspoken => print(&format!("{wants}, could use {}", unspoken.join(", "))),
+    }
 }

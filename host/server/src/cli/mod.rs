@@ -6,10 +6,16 @@ use anyhow::Result;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
+mod add;
 mod arguments;
+mod ask;
 mod audit;
 mod call;
 mod check;
+mod deny;
+mod edit;
+mod embed;
+mod file;
 mod inspect;
 mod load;
 mod log;
@@ -60,6 +66,12 @@ async fn execute(command: Command) -> Result<ExitCode> {
         Command::Check(file) => check::run(file.config.as_deref()).await,
         Command::Inspect { plugin } => inspect::run(&plugin).await,
         Command::Call(command) => call::run(command).await,
+        Command::Add(arguments::Add { plugin, id, config }) => {
+            add::add(&plugin, id.as_deref(), config.config.as_deref()).await
+        }
+        Command::Grant { id, config } => add::grant(&id, config.config.as_deref()).await,
+        Command::Deny { id, what, config } => deny::run(&id, &what, config.config.as_deref()),
+        Command::Embed(command) => embed::run(&command),
         Command::Audit(command) => audit::run(command),
     }
 }

@@ -227,6 +227,8 @@ pub fn check_id(id: &str) -> Result<()> {
         "`{}` is no id for a plugin; an id has 1 to 64 letters, digits, `_`, `-` and `.`",
         id.escape_debug()
     );
+    let reserved = id.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("wharf"));
+    ensure!(!reserved, "`{id}`: ids that begin with `wharf` are reserved for wharf itself; choose another");
     Ok(())
 }
 

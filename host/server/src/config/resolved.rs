@@ -283,6 +283,8 @@ mod tests {
         for (text, expected) in [
             ("[plugins.a]\npath='a'\ninstances='warm'", "\"fresh\" or \"reused\""),
             ("[plugins.'a b']\npath='a'", "`a b` is no id"),
+            ("[plugins.wharf]\npath='a'", "begin with `wharf` are reserved"),
+            ("[plugins.Wharf-x]\npath='a'", "begin with `wharf` are reserved"),
             ("[plugins.a]\npath='a'\n[plugins.a.grants]\nroots='all'", "neither \"read\" nor \"read-write\""),
             ("[plugins.a]\npath='a'\n[plugins.a.grants]\nhttp=['x']", "begins with https://"),
             (

@@ -27,9 +27,10 @@ struct Table {
     secrets: Vec<String>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// The methods of a rule as they are written.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "\"any\", or a list such as [\"GET\", \"POST\"]")]
-enum WrittenMethods {
+pub enum WrittenMethods {
     Word(String),
     List(Vec<String>),
 }
@@ -37,7 +38,13 @@ enum WrittenMethods {
 impl Written {
     /// The rule that allows `GET` and `HEAD` of a URL and what lies below.
     pub fn url(url: impl Into<String>) -> Self {
-        Self(Table { url: url.into(), methods: None, headers: toml::Table::new(), private: false, secrets: Vec::new() })
+        Self::with(url, None, None)
+    }
+
+    /// The rule that allows these methods, and adds a header.
+    pub fn with(url: impl Into<String>, methods: Option<WrittenMethods>, header: Option<(String, String)>) -> Self {
+        let headers = header.into_iter().map(|(name, value)| (name, value.into())).collect();
+        Self(Table { url: url.into(), methods, headers, private: false, secrets: Vec::new() })
     }
 
     /// The same, wherever the host leads to.
@@ -230,6 +237,35 @@ impl Rule {
         host && self.scheme == target.scheme && self.port == target.port && path()
     }
 
+    /// Whether it allows every request that `other` allows, if the addresses are public. What is added to them does not count.
+    pub fn includes(&self, other: &Self) -> bool {
+        let below = |name: &str, domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
+        let host = match (&self.host, &other.host) {
+            (HostPattern::Is(host), HostPattern::Is(other)) => host == other,
+            (HostPattern::Below(domain), HostPattern::Is(Host::Name(name))) => below(name, domain),
+            (HostPattern::Below(domain), HostPattern::Below(other)) => other == domain || below(other, domain),
+            _ => false,
+        };
+        let methods = match (&self.methods, &other.methods) {
+            (Methods::Any, _) => true,
+            (Methods::Only(_), Methods::Any) => false,
+            (Methods::Only(own), Methods::Only(others)) => others.iter().all(|method| own.contains(method)),
+        };
+        let place = self.scheme == other.scheme && self.port == other.port;
+        host && methods && place && other.segments.starts_with(&self.segments)
+    }
+
+    /// The same as several rules, each with one method.
+    pub fn by_method(&self) -> Vec<Self> {
+        match &self.methods {
+            Methods::Any => vec![self.clone()],
+            Methods::Only(methods) => {
+                let only = |method: &Method| Self { methods: Methods::Only(vec![method.clone()]), ..self.clone() };
+                methods.iter().map(only).collect()
+            }
+        }
+    }
+
     /// How exactly it says what it allows.
     fn exactness(&self) -> (usize, bool) {
         (self.segments.len(), matches!(self.host, HostPattern::Is(_)))
@@ -244,6 +280,17 @@ fn header(name: &str, value: &toml::Value) -> Result<(HeaderName, Template)> {
     ensure!(!framing.contains(&parsed.as_str()), "`{name}` is not for a rule to set");
     let value = value.as_str().with_context(|| format!("`{name}`: a header's value is a text"))?;
     Ok((parsed, Template::parse(value)?))
+}
+
+/// Of the rules that include another, the one that counts for it.
+pub fn strongest<'a>(rules: &'a [Rule], other: &Rule) -> Option<&'a Rule> {
+    let mut best: Option<&Rule> = None;
+    for rule in rules.iter().filter(|rule| rule.includes(other)) {
+        if best.is_none_or(|best| rule.exactness() > best.exactness()) {
+            best = Some(rule);
+        }
+    }
+    best
 }
 
 /// The rule for a request. Where several allow it, the one with the longest path counts, then one with a host rather than a
@@ -391,6 +438,31 @@ mod tests {
         ] {
             assert_eq!(found(&all, method, url), expected, "{method} {url}");
         }
+    }
+
+    #[test]
+    fn what_a_rule_includes() {
+        for (wider, narrower, expected) in [
+            (r#""https://a.example""#, r#""https://A.example./x/y""#, true),
+            (r#""https://a.example/x""#, r#""https://a.example""#, false),
+            (r#""https://a.example/x""#, r#""https://a.example/xy""#, false),
+            (r#""https://a.example""#, r#""http://a.example""#, false),
+            (r#""https://a.example""#, r#""https://a.example:8443""#, false),
+            (r#""https://a.example""#, r#"{ url = "https://a.example", methods = ["POST"] }"#, false),
+            (r#"{ url = "https://a.example", methods = "any" }"#, r#""https://a.example""#, true),
+            (r#""https://a.example""#, r#"{ url = "https://a.example", methods = "any" }"#, false),
+            (r#""https://*.x.example""#, r#""https://a.x.example""#, true),
+            (r#""https://*.x.example""#, r#""https://*.a.x.example""#, true),
+            (r#""https://*.x.example""#, r#""https://x.example""#, false),
+            (r#""https://*.x.example""#, r#""https://ax.example""#, false),
+            (r#""https://a.x.example""#, r#""https://*.x.example""#, false),
+        ] {
+            let (wider, narrower) = (rules(wider).unwrap(), rules(narrower).unwrap());
+            assert_eq!(wider[0].includes(&narrower[0]), expected, "{} {}", wider[0], narrower[0]);
+        }
+        let both = rules(r#"{ url = "https://a.example", methods = ["GET", "POST"] }"#).unwrap();
+        let each: Vec<String> = both[0].by_method().iter().map(ToString::to_string).collect();
+        assert_eq!(each, ["GET https://a.example/", "POST https://a.example/"]);
     }
 
     #[test]

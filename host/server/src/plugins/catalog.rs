@@ -18,6 +18,7 @@ use wharf_protocol::{Revision, RpcError, encode::Encoder};
 use wharf_sandbox::Plugin;
 
 use crate::{
+    access::wants::want::Wants,
     base::text::clean,
     bridge::{MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, template::Template},
     config::{MAX_INSTRUCTIONS_BYTES, PluginConfig},
@@ -31,6 +32,8 @@ pub struct Served {
     /// The config that the offer was made for. `config` may have been narrowed since, which the offer does not show yet.
     pub listed_for: Arc<PluginConfig>,
     pub offer: Arc<Offer>,
+    /// What the plugin says that it wants; `None` if it says nothing.
+    pub wants: Option<Arc<Wants>>,
     /// Held during a long check against a schema of the plugin, so that there is one at a time.
     pub checks: Arc<Semaphore>,
     /// Held while a large result of the plugin is checked and written, so that there is one at a time.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 use tracing::Instrument;
-use wharf_sandbox::{Call, Code, List, LoadError, NoEvents, Plugin, PluginSpec};
+use wharf_sandbox::{Call, Code, List, LoadError, NoEvents, Plugin, PluginSpec, sections::WANTS};
 
 use super::{
     catalog::Served,
@@ -13,8 +13,14 @@ use super::{
     status::{Problem, Stage},
 };
 use crate::{
-    access::scope::Scopes,
-    base::{ledger::Ledger, text::escaped},
+    access::{
+        scope::Scopes,
+        wants::{parse, want::Wants},
+    },
+    base::{
+        ledger::Ledger,
+        text::{clip, escaped},
+    },
     bridge::{self, Offer},
     config::PluginConfig,
     observe::{
@@ -43,6 +49,7 @@ pub struct Fresh {
     pub plugin: Plugin,
     pub config: Arc<PluginConfig>,
     pub offer: Arc<Offer>,
+    pub wants: Option<Arc<Wants>>,
 }
 
 /// The outcome of installing a plugin.
@@ -102,11 +109,13 @@ impl Installer {
         }
         let listing = Arc::clone(&served.offer.listing);
         let offer = self.check(config, listing).await.ok()?;
-        Some(Fresh { plugin: Plugin::new(code, spec(config)), config: Arc::clone(config), offer })
+        let wants = served.wants.clone();
+        Some(Fresh { plugin: Plugin::new(code, spec(config)), config: Arc::clone(config), offer, wants })
     }
 
     /// Asks a plugin what it offers, and checks the answer.
     async fn list(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
+        let wants = wants(&code)?;
         let plugin = Plugin::new(code, spec(config));
         // The semaphore is never closed, so this cannot fail.
         let turn = self.asking.acquire().await;
@@ -151,7 +160,7 @@ impl Installer {
             }
         };
         let offer = self.check(config, Arc::new(listing)).await?;
-        Ok(Fresh { plugin, config: Arc::clone(config), offer })
+        Ok(Fresh { plugin, config: Arc::clone(config), offer, wants })
     }
 
     /// Checks a listing on a thread with a large stack and within a time limit, so that a hostile one does no harm. Its memory
@@ -167,6 +176,17 @@ impl Installer {
         let offer = checked.map_err(|exhausted| exhausted.to_string()).and_then(|offer| offer);
         offer.map(Arc::new).map_err(|text| Problem { stage: Stage::List, text })
     }
+}
+
+/// What a plugin wants, or why that cannot be read.
+fn wants(code: &Code) -> Result<Option<Arc<Wants>>, Problem> {
+    let Some(text) = &code.sections().wants else { return Ok(None) };
+    let unreadable = |error: anyhow::Error| {
+        let problem = clip(&escaped(&format!("{error:#}")));
+        let text = LoadError::Section { name: WANTS, problem }.to_string();
+        Problem { stage: Stage::List, text }
+    };
+    parse::json(text).map(Arc::new).map(Some).map_err(unreadable)
 }
 
 fn spec(config: &PluginConfig) -> PluginSpec {

@@ -8,8 +8,16 @@ use super::{
     status::{Status, Subject},
 };
 use crate::{
-    access::{grants, scope::Scopes},
+    access::{
+        grants,
+        scope::Scopes,
+        wants::{
+            compare,
+            want::{Wants, What},
+        },
+    },
     bridge::Offer,
+    config::PluginConfig,
     schema::readable,
 };
 
@@ -47,12 +55,32 @@ pub struct Serving {
     pub could_use: Vec<&'static str>,
     /// The part of `could_use` that is not granted.
     pub not_granted: Vec<&'static str>,
+    /// What it says that it wants, and whether that is granted; `None` if it says nothing.
+    pub wants: Option<Vec<Wanted>>,
+    /// What is granted although it does not say that it wants it; empty if it says nothing.
+    pub not_wanted: Vec<String>,
+    /// The part of `could_use` that it does not say it wants.
+    pub unspoken: Vec<&'static str>,
     /// The interfaces that its component imports.
     pub imports: Vec<String>,
     /// Whether one instance may serve several calls of the same client, one after the other.
     pub reused: bool,
     /// What the operator should know, such as missing directories, and schemas that some clients cannot read.
     pub notes: Vec<String>,
+}
+
+/// Something that a plugin says it wants. That is a claim of its author, and grants nothing.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Wanted {
+    /// What it is, in a few words.
+    pub what: String,
+    /// The reason that the plugin's author gives, as it stands in the file: it may have any characters in it.
+    pub why: Option<String>,
+    /// Whether it is granted or, for a setting, given.
+    pub granted: bool,
+    /// What to write into the config for that, such as `"TZ" to `env` in [plugins.clock.grants]`.
+    pub line: String,
 }
 
 /// Something that a plugin offers.
@@ -107,6 +135,8 @@ impl Serving {
                 variables.join(", ")
             )
         });
+        let without = served.wants.as_ref().map(|wants| wants.without_import(code.imports())).unwrap_or_default();
+        let useless = without.iter().map(|ability| format!("it wants {ability}, but imports nothing to use it with"));
         let tools = offer.tools.iter().map(|tool| Entry {
             schema: Some(tool.input.text.get().to_owned()),
             ..entry(&tool.published.name, &tool.own_name, &tool.published.description)
@@ -130,6 +160,9 @@ impl Serving {
             granted: config.grants.describe(),
             could_use: grants::could_use(code.imports()),
             not_granted: config.grants.unused(code.imports()),
+            wants: served.wants.as_ref().map(|wants| wanted(wants, config)),
+            not_wanted: served.wants.as_ref().map(|wants| wants.not_wanted(&config.grants)).unwrap_or_default(),
+            unspoken: compare::unspoken(served.wants.as_deref(), code.imports()),
             imports: code.imports().to_vec(),
             reused: config.reuse,
             notes: scopes
@@ -138,9 +171,39 @@ impl Serving {
                 .chain(unreadable(offer))
                 .chain(unheard)
                 .chain(seen)
+                .chain(useless)
                 .collect(),
         }
     }
+}
+
+fn wanted(wants: &Wants, config: &PluginConfig) -> Vec<Wanted> {
+    let Wants { grants, secrets, settings } = wants;
+    let id = &config.id;
+    let grants = grants.iter().map(|want| {
+        // Why a secret is needed stands with the secret, and is of use where the secret is.
+        let secret = match &want.what {
+            What::Http(http) => http.secret.as_ref(),
+            _ => None,
+        };
+        let secret = secret.and_then(|injected| secrets.iter().find(|secret| secret.name == injected.name));
+        let reasons = [want.why.as_deref(), secret.and_then(|secret| secret.why.as_deref())];
+        let reasons: Vec<&str> = reasons.into_iter().flatten().collect();
+        Wanted {
+            what: want.what.words(),
+            why: Some(reasons.join("; ")).filter(|why| !why.is_empty()),
+            granted: want.what.is_granted(&config.grants),
+            line: want.what.line(id),
+        }
+    });
+    let given: serde_json::Value = serde_json::from_str(&config.settings.json()).unwrap_or_default();
+    let settings = settings.iter().map(|setting| Wanted {
+        what: setting.words(),
+        why: setting.why.clone(),
+        granted: given.get(&setting.key).is_some(),
+        line: format!("{} = … to [plugins.{id}.config]", setting.key),
+    });
+    grants.chain(settings).collect()
 }
 
 /// Notes about tools whose schemas are valid but keep some clients from connecting, one for each kind of trouble.

@@ -35,6 +35,7 @@ use crate::{
     observe::{journal::Event, observers::Observers},
 };
 
+mod lacking;
 mod wanted;
 
 /// The least time between two requests for a plugin's lists that follow its announcements.
@@ -407,7 +408,7 @@ impl Library {
     /// Begins to serve a loaded plugin, unless another plugin has one of its names. If that plugin has lower precedence, it is
     /// no longer served instead.
     fn serve(&mut self, fresh: Fresh) {
-        let Fresh { plugin, config, offer } = fresh;
+        let Fresh { plugin, config, offer, wants } = fresh;
         let id = config.id.clone();
         let previous = self.served.get(&id).cloned();
         let served = Served {
@@ -415,6 +416,7 @@ impl Library {
             config: Arc::clone(&config),
             listed_for: Arc::clone(&config),
             offer,
+            wants,
             checks: Arc::new(Semaphore::new(1)),
             results: Arc::new(Semaphore::new(1)),
             tasks: Arc::new(Semaphore::new((config.limits.concurrency / 2).max(1))),
@@ -440,6 +442,9 @@ impl Library {
             if self.take_out(&clash.loser).is_some() {
                 self.publisher.report(Subject::plugin(&clash.loser), problem.stage, &problem.text, false);
             }
+        }
+        if let Some(now) = self.served.get(&id) {
+            lacking::log(previous.as_ref(), now);
         }
         let now = self.served.get(&id).map(|served| Arc::clone(&served.offer));
         let digest_of = |served: &Served| *served.plugin.code().digest();

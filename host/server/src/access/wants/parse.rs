@@ -1,0 +1,340 @@
+//! Reads wants, and refuses those that no config could grant. After that, every text but the reasons has only characters that
+//! neither deceive nor end a string of TOML.
+
+use std::{fmt, marker::PhantomData};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Deserializer, de};
+
+use super::want::{Http, Injected, Kind, Secret, Setting, Want, Wants, What};
+use crate::{
+    access::{
+        capability::{Access, Capability},
+        grants::ask,
+    },
+    base::explain,
+    egress::rule::{self, Rule, WrittenMethods},
+};
+
+/// The most entries of each list. A person has to read all of them.
+const MAX_ENTRIES: usize = 32;
+const MAX_NAME_BYTES: usize = 64;
+const MAX_URL_BYTES: usize = 300;
+
+/// The wants as they are written.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    http: Vec<TextOr<WrittenHttp>>,
+    roots: Option<TextOr<WrittenRoots>>,
+    env: Vec<TextOr<WrittenEnv>>,
+    ask: Vec<TextOr<WrittenAsk>>,
+    secrets: Vec<WrittenSecret>,
+    settings: Vec<WrittenSetting>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenHttp {
+    url: String,
+    methods: Option<WrittenMethods>,
+    why: Option<String>,
+    secret: Option<String>,
+    header: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRoots {
+    access: String,
+    why: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenEnv {
+    name: String,
+    why: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenAsk {
+    ability: String,
+    why: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSecret {
+    name: String,
+    why: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSetting {
+    key: String,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    required: bool,
+    why: Option<String>,
+}
+
+impl From<String> for WrittenHttp {
+    fn from(url: String) -> Self {
+        Self { url, methods: None, why: None, secret: None, header: None }
+    }
+}
+
+impl From<String> for WrittenRoots {
+    fn from(access: String) -> Self {
+        Self { access, why: None }
+    }
+}
+
+impl From<String> for WrittenEnv {
+    fn from(name: String) -> Self {
+        Self { name, why: None }
+    }
+}
+
+impl From<String> for WrittenAsk {
+    fn from(ability: String) -> Self {
+        Self { ability, why: None }
+    }
+}
+
+/// What can be written as a text, or as a table that says more.
+struct TextOr<T>(T);
+
+impl<'de, T: Deserialize<'de> + From<String>> Deserialize<'de> for TextOr<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de> + From<String>> de::Visitor<'de> for Either<T> {
+            type Value = T;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a text, or a table that says why")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+                Ok(T::from(text.to_owned()))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(de::value::MapAccessDeserializer::new(map))
+            }
+        }
+        deserializer.deserialize_any(Either(PhantomData)).map(TextOr)
+    }
+}
+
+/// Reads the section of a plugin.
+pub fn json(text: &str) -> Result<Wants> {
+    checked(explain::json(text).map_err(anyhow::Error::msg)?)
+}
+
+/// Reads a file of the same keys in TOML. Returns the text of the section as well. The error of a malformed file begins with the
+/// line.
+pub fn toml(text: &str) -> Result<(Wants, String)> {
+    let wants = checked(explain::toml(text).map_err(anyhow::Error::msg)?)?;
+    let table: toml::Table = explain::toml(text).map_err(anyhow::Error::msg)?;
+    Ok((wants, serde_json::to_string(&table)?))
+}
+
+fn checked(written: Written) -> Result<Wants> {
+    let Written { http, roots, env, ask, secrets, settings } = written;
+    for (key, entries) in [
+        ("http", http.len()),
+        ("env", env.len()),
+        ("ask", ask.len()),
+        ("secrets", secrets.len()),
+        ("settings", settings.len()),
+    ] {
+        ensure!(entries <= MAX_ENTRIES, "`{key}`: there are {entries}, more than the {MAX_ENTRIES} that anybody reads");
+    }
+    let secrets: Vec<Secret> = secrets.into_iter().map(self::secret).collect::<Result<_>>()?;
+    let mut grants = Vec::new();
+    for TextOr(one) in http {
+        grants.push(self::http(one, &secrets)?);
+    }
+    if let Some(TextOr(WrittenRoots { access, why })) = roots {
+        grants.push(Want { what: What::Roots(Access::parse(&access).context("`roots`")?), why });
+    }
+    for TextOr(WrittenEnv { name, why }) in env {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        ensure!(is_name(&name, plain), "`env`: a variable's name has 1 to 64 letters, digits and `_`");
+        grants.push(Want { what: What::Env(name), why });
+    }
+    for TextOr(WrittenAsk { ability, why }) in ask {
+        ask::Grant::parse(vec![ability.clone()], &|_| bail!("there are no paths in it"))?;
+        grants.push(Want { what: What::Ask(ability), why });
+    }
+    let settings: Vec<Setting> = settings.into_iter().map(setting).collect::<Result<_>>()?;
+    let what: Vec<String> = grants.iter().map(|want| want.what.value(None)).collect();
+    once("", what.iter().map(String::as_str))?;
+    once("`secrets`: ", secrets.iter().map(|secret| secret.name.as_str()))?;
+    once("`settings`: ", settings.iter().map(|setting| setting.key.as_str()))?;
+    Ok(Wants { grants, secrets, settings })
+}
+
+fn http(written: WrittenHttp, secrets: &[Secret]) -> Result<Want> {
+    let WrittenHttp { url, methods, why, secret, header } = written;
+    let harmless = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'`' | b'\'');
+    ensure!(
+        url.len() <= MAX_URL_BYTES && url.bytes().all(harmless),
+        "`http`: a URL has at most {MAX_URL_BYTES} visible ASCII characters and no quotation marks"
+    );
+    ensure!(
+        secret.is_some() || header.is_none(),
+        "`http`: `{url}`: `header` says where a `secret` goes, and there is none"
+    );
+    let secret = secret.map(|name| {
+        let known = secrets.iter().any(|secret| secret.name == name);
+        ensure!(known, "`http`: `{url}`: its `secret` is none of `secrets`");
+        let header = header.unwrap_or_else(|| "authorization".into()).to_ascii_lowercase();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        ensure!(is_name(&header, plain), "`http`: `{url}`: `header` has 1 to 64 letters, digits, `_` and `-`");
+        Ok(Injected { name, header })
+    });
+    let secret = secret.transpose()?;
+    if let Some(injected) = &secret {
+        let header = Some((injected.header.clone(), injected.value(&injected.name)));
+        Rule::parse(rule::Written::with(url.clone(), methods.clone(), header))?;
+    }
+    let rule = Rule::parse(rule::Written::with(url.clone(), methods.clone(), None))?;
+    Ok(Want { what: What::Http(Box::new(Http { url, methods, rule, secret })), why })
+}
+
+fn secret(written: WrittenSecret) -> Result<Secret> {
+    let WrittenSecret { name, why } = written;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    ensure!(is_name(&name, plain), "`secrets`: a name has 1 to 64 letters, digits, `_` and `-`");
+    Ok(Secret { name, why })
+}
+
+fn setting(written: WrittenSetting) -> Result<Setting> {
+    let WrittenSetting { key, kind, required, why } = written;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    ensure!(is_name(&key, plain), "`settings`: a key has 1 to 64 letters, digits, `_` and `-`");
+    let kind = match kind.as_str() {
+        "string" => Kind::String,
+        "number" => Kind::Number,
+        "boolean" => Kind::Boolean,
+        _ => bail!("`settings`: `{key}`: its `type` is \"string\", \"number\" or \"boolean\""),
+    };
+    Ok(Setting { key, kind, required, why })
+}
+
+fn is_name(text: &str, plain: fn(u8) -> bool) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(plain)
+}
+
+/// Refuses what is named twice. The texts have been checked.
+fn once<'a>(place: &str, texts: impl Iterator<Item = &'a str>) -> Result<()> {
+    let mut texts: Vec<&str> = texts.collect();
+    texts.sort_unstable();
+    match texts.array_windows().find(|[one, other]| one == other) {
+        Some([text, _]) => bail!("{place}`{text}` stands there twice"),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wants_are_read_from_both_forms() {
+        let text = r#"
+            http = [
+                { url = "https://api.github.com/", methods = ["GET", "POST"], why = "reads issues", secret = "token" },
+                "https://raw.example.org/x",
+                { url = "https://b.example/", secret = "token", header = "X-Key" },
+                { url = "https://c.example/", methods = "any" },
+            ]
+            roots = "read-write"
+            env = ["TZ", { name = "LANG", why = "for dates" }]
+            ask = ["elicitation"]
+            secrets = [{ name = "token", why = "private repositories" }]
+            settings = [{ key = "org", type = "string", required = true }, { key = "pages", type = "number", why = "x" }]
+        "#;
+        let (wants, section) = toml(text).unwrap();
+        assert_eq!(json(&section).unwrap(), wants);
+        let lines: Vec<(String, String)> =
+            wants.grants.iter().map(|want| (want.what.words(), want.what.line("p"))).collect();
+        for ((words, line), (expected, added)) in lines.iter().zip([
+            (
+                "GET POST https://api.github.com/, with the secret `token` in the header authorization",
+                r#"{ url = "https://api.github.com/", methods = ["GET", "POST"], headers = { authorization = "Bearer {token}" } } to `http` in [plugins.p.grants]"#,
+            ),
+            ("GET HEAD https://raw.example.org/x", r#""https://raw.example.org/x" to `http` in [plugins.p.grants]"#),
+            (
+                "GET HEAD https://b.example/, with the secret `token` in the header x-key",
+                r#"{ url = "https://b.example/", headers = { x-key = "{token}" } } to `http` in [plugins.p.grants]"#,
+            ),
+            (
+                "any method https://c.example/",
+                r#"{ url = "https://c.example/", methods = "any" } to `http` in [plugins.p.grants]"#,
+            ),
+            ("roots (read-write)", r#"roots = "read-write" to [plugins.p.grants]"#),
+            ("$TZ", r#""TZ" to `env` in [plugins.p.grants]"#),
+            ("$LANG", r#""LANG" to `env` in [plugins.p.grants]"#),
+            ("asking the client (elicitation)", r#""elicitation" to `ask` in [plugins.p.grants]"#),
+        ]) {
+            assert_eq!((&**words, &**line), (expected, added));
+        }
+        assert_eq!(lines.len(), 8);
+        assert_eq!(wants.grants[6].why.as_deref(), Some("for dates"));
+        let settings: Vec<String> = wants.settings.iter().map(Setting::words).collect();
+        assert_eq!(settings, ["the setting `org` (string, required)", "the setting `pages` (number)"]);
+        assert_eq!(json("{}").unwrap(), Wants::default());
+        assert_eq!(json(r#"{"roots":{"access":"read","why":"w"}}"#).unwrap().grants[0].why.as_deref(), Some("w"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let many = format!(r#"{{"env":[{}]}}"#, vec!["\"A\""; 33].join(","));
+        let long = format!(r#"{{"http":["https://a.example/{}"]}}"#, "x".repeat(300));
+        for (text, expected) in [
+            ("", "EOF"),
+            ("[1]", "expected"),
+            (r#"{"htpp":[]}"#, "unknown key `htpp`; did you mean `http`?"),
+            (r#"{"http":[{"url":"https://a.example","method":["GET"]}]}"#, "did you mean `methods`?"),
+            (r#"{"http":[{"why":"x"}]}"#, "missing field `url`"),
+            (r#"{"http":[7]}"#, "expected a text, or a table"),
+            (r#"{"http":["a.example"]}"#, "begins with https://"),
+            (r#"{"http":["https://*"]}"#, "characters that names of hosts do not have"),
+            (r#"{"http":["https://a.example/ [y/N] y"]}"#, "visible ASCII characters"),
+            (r#"{"http":["https://a.example/\u001b[2J"]}"#, "visible ASCII characters"),
+            (r#"{"http":["https://a.example/\""]}"#, "visible ASCII characters"),
+            (&long, "at most 300"),
+            (r#"{"http":[{"url":"https://a.example","methods":["get"]}]}"#, "methods are in upper case"),
+            (r#"{"http":[{"url":"https://a.example","secret":"t"}]}"#, "is none of `secrets`"),
+            (r#"{"http":[{"url":"https://a.example","header":"x"}]}"#, "and there is none"),
+            (
+                r#"{"http":[{"url":"http://a.example","secret":"t"}],"secrets":[{"name":"t"}]}"#,
+                "secrets are sent over https only",
+            ),
+            (
+                r#"{"http":[{"url":"https://a.example","secret":"t","header":"host"}],"secrets":[{"name":"t"}]}"#,
+                "not for a rule to set",
+            ),
+            (r#"{"http":["https://a.example","https://a.example"]}"#, "stands there twice"),
+            (r#"{"roots":"all"}"#, "neither \"read\" nor \"read-write\""),
+            (r#"{"env":["A=B"]}"#, "a variable's name"),
+            (r#"{"env":["A\u202e"]}"#, "a variable's name"),
+            (&many, "more than the 32"),
+            (r#"{"ask":["money"]}"#, "none of elicitation"),
+            (r#"{"secrets":[{"name":"a b"}]}"#, "a name has 1 to 64"),
+            (r#"{"secrets":[{"name":"a"},{"name":"a"}]}"#, "`secrets`: `a` stands there twice"),
+            (r#"{"settings":[{"key":"a"}]}"#, "missing field `type`"),
+            (r#"{"settings":[{"key":"a","type":"text"}]}"#, "\"string\", \"number\" or \"boolean\""),
+            (r#"{"settings":[{"key":"a.b","type":"string"}]}"#, "a key has"),
+        ] {
+            let error = format!("{:#}", json(text).unwrap_err());
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        let error = toml("roots = 'read'\nsetings = []").unwrap_err().to_string();
+        assert_eq!(error, "2: unknown key `setings`; did you mean `settings`?");
+    }
+}

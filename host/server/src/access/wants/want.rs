@@ -1,0 +1,182 @@
+//! The wants of a plugin. All of their texts but the reasons were checked when they were parsed, so they can be printed and written
+//! into a config as they are; a reason is printed only by [`because`].
+
+use crate::{
+    access::{
+        capability::Access,
+        grants::{dirs, env, http},
+    },
+    base::text::quoted,
+    egress::rule::{Rule, WrittenMethods},
+};
+
+/// Everything that a plugin wants.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wants {
+    /// What a line of its grants would give it.
+    pub grants: Vec<Want>,
+    pub secrets: Vec<Secret>,
+    pub settings: Vec<Setting>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Want {
+    pub what: What,
+    pub why: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    Http(Box<Http>),
+    Roots(Access),
+    Env(String),
+    Ask(String),
+}
+
+/// Requests that it wants to send.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Http {
+    pub url: String,
+    pub methods: Option<WrittenMethods>,
+    /// The rule that would allow them, without what it adds.
+    pub rule: Rule,
+    pub secret: Option<Injected>,
+}
+
+/// A secret that is to be added to requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Injected {
+    pub name: String,
+    /// The header that is to hold it, in lower case.
+    pub header: String,
+}
+
+/// A secret by the name that the plugin's author gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    pub name: String,
+    pub why: Option<String>,
+}
+
+/// A key of the plugin's own config.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    pub key: String,
+    pub kind: Kind,
+    pub required: bool,
+    pub why: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    String,
+    Number,
+    Boolean,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+}
+
+impl Injected {
+    /// The header's value in a rule: as most APIs take a token where it is `authorization`, else the secret alone.
+    pub fn value(&self, secret: &str) -> String {
+        if self.header == "authorization" { format!("Bearer {{{secret}}}") } else { format!("{{{secret}}}") }
+    }
+}
+
+impl What {
+    /// A few words for a person.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Http(http) => match &http.secret {
+                Some(Injected { name, header }) => {
+                    format!("{}, with the secret `{name}` in the header {header}", http.rule)
+                }
+                None => http.rule.to_string(),
+            },
+            Self::Roots(access) => format!("roots ({})", access.as_str()),
+            Self::Env(name) => format!("${name}"),
+            Self::Ask(ability) => format!("asking the client ({ability})"),
+        }
+    }
+
+    /// The key in the plugin's grants that would give it.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Http(_) => "http",
+            Self::Roots(_) => "roots",
+            Self::Env(_) => "env",
+            Self::Ask(_) => "ask",
+        }
+    }
+
+    /// The value in TOML, or the entry of the list, that would give it. `secret`: the name in `[secrets]`, if it is not the
+    /// plugin's own.
+    pub fn value(&self, secret: Option<&str>) -> String {
+        match self {
+            Self::Http(http) => http.entry(secret),
+            Self::Roots(access) => format!("\"{}\"", access.as_str()),
+            Self::Env(text) | Self::Ask(text) => format!("\"{text}\""),
+        }
+    }
+
+    /// What to add to the grants of a plugin.
+    pub fn line(&self, id: &str) -> String {
+        let (key, value) = (self.key(), self.value(None));
+        match self {
+            Self::Roots(_) => format!("{key} = {value} to [plugins.{id}.grants]"),
+            _ => format!("{value} to `{key}` in [plugins.{id}.grants]"),
+        }
+    }
+
+    /// What a plugin has to import to make use of it; `None` if every plugin can.
+    pub fn needs(&self) -> Option<&'static str> {
+        match self {
+            Self::Http(_) => Some(http::HTTP),
+            Self::Roots(_) => Some(dirs::FILES),
+            Self::Env(_) => Some(env::VARIABLES),
+            Self::Ask(_) => None,
+        }
+    }
+}
+
+impl Http {
+    fn entry(&self, secret: Option<&str>) -> String {
+        let Self { url, methods, rule: _, secret: injected } = self;
+        let mut entry = format!("{{ url = \"{url}\"");
+        match methods {
+            Some(WrittenMethods::Word(word)) => entry += &format!(", methods = \"{word}\""),
+            Some(WrittenMethods::List(list)) => {
+                let list: Vec<String> = list.iter().map(|method| format!("\"{method}\"")).collect();
+                entry += &format!(", methods = [{}]", list.join(", "));
+            }
+            None if injected.is_none() => return format!("\"{url}\""),
+            None => {}
+        }
+        if let Some(injected) = injected {
+            let value = injected.value(secret.unwrap_or(&injected.name));
+            entry += &format!(", headers = {{ {} = \"{value}\" }}", injected.header);
+        }
+        entry + " }"
+    }
+}
+
+impl Setting {
+    /// A few words for a person.
+    pub fn words(&self) -> String {
+        let Self { key, kind, required, why: _ } = self;
+        format!("the setting `{key}` ({}{})", kind.as_str(), if *required { ", required" } else { "" })
+    }
+}
+
+/// The author's reason, as what it is: a text of somebody else.
+pub fn because(why: Option<&str>) -> String {
+    why.map(|why| format!(" — it says: {}", quoted(why))).unwrap_or_default()
+}

@@ -1,0 +1,47 @@
+//! What serde says about a text that does not have the right form, in words for whoever wrote it. Values are never repeated, since
+//! they may be secrets; keys are.
+
+use serde::de::DeserializeOwned;
+
+/// Reads TOML; the error reads `line: what is wrong`.
+pub fn toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let line = text.get(..start).unwrap_or(text).matches('\n').count() + 1;
+        // For a duplicate key, the message does not name the key, but the span covers it.
+        let key = error.span().filter(|_| error.message() == "duplicate key").and_then(|span| text.get(span));
+        match key {
+            Some(key) => format!("{line}: the key `{key}` stands here a second time"),
+            None => format!("{line}: {}", explain(error.message())),
+        }
+    })
+}
+
+/// Reads JSON. The place is left out, since machines write JSON in one line.
+pub fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| {
+        let message = error.to_string();
+        explain(message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message))
+    })
+}
+
+fn explain(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    if message.starts_with("unknown field")
+        && let Some(unknown) = quoted.next()
+    {
+        let known: Vec<&str> = quoted.collect();
+        let nearest = known.iter().min_by_key(|key| strsim::damerau_levenshtein(key, unknown));
+        return match nearest {
+            Some(nearest) if strsim::damerau_levenshtein(nearest, unknown) <= 3 => {
+                format!("unknown key `{unknown}`; did you mean `{nearest}`?")
+            }
+            _ => format!("unknown key `{unknown}`; there are: {}", known.join(", ")),
+        };
+    }
+    // Type errors repeat the value, which may be a secret; what was expected is enough.
+    match message.split_once(", expected ") {
+        Some((wrong, expected)) if wrong.starts_with("invalid") => format!("expected {expected}"),
+        _ => message.to_owned(),
+    }
+}
