@@ -15,7 +15,7 @@ use syn::{
 
 /// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
 /// between rooms is always a decision.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
@@ -26,11 +26,15 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("audit", &["base", "config", "observe"]),
     ("bridge", &["base", "config", "schema"]),
     ("plugins", &["base", "config", "schema", "access", "bridge", "observe"]),
-    ("client", &["base", "config", "access", "bridge", "plugins", "tasks", "observe"]),
-    ("methods", &["base", "access", "schema", "bridge", "plugins", "tasks", "client", "observe"]),
+    ("approvals", &["base", "config"]),
+    ("client", &["base", "config", "access", "approvals", "bridge", "plugins", "tasks", "observe"]),
+    (
+        "methods",
+        &["base", "config", "access", "approvals", "schema", "bridge", "plugins", "tasks", "client", "observe"],
+    ),
     ("transport", &["base", "config", "access", "bridge", "client", "methods", "observe"]),
     ("app", &["base", "config", "access", "observe", "audit", "plugins", "client", "methods", "transport"]),
-    ("cli", &["base", "config", "egress", "access", "audit", "plugins", "app"]),
+    ("cli", &["base", "config", "egress", "access", "approvals", "audit", "plugins", "app"]),
 ];
 
 /// What is wrong with the imports of the host's crates.

@@ -39,6 +39,7 @@
 //! plugins      files, loading, lists, the catalog
 //! bridge       what plugins say becomes MCP, what clients say becomes the contract
 //! audit        the log of all runs and changes, and its files
+//! approvals    which calls a person approved, and what a person is asked
 //! observe      the record of each run, and who is told
 //! tasks        calls that go on in the background
 //! config       the operator's file
@@ -68,6 +69,8 @@
 pub mod access;
 #[doc(hidden)]
 pub mod app;
+#[doc(hidden)]
+pub mod approvals;
 #[doc(hidden)]
 pub mod audit;
 #[doc(hidden)]
@@ -114,7 +117,7 @@ pub use crate::{
     app::{Builder, Error, Session, Wharf},
     base::principal::Principal,
     config::Plugin,
-    observe::record::{Action, CallRecord, Ended, Granted, Observer, RequestFacts, Transport},
+    observe::record::{Action, Approval, CallRecord, Ended, Granted, Observer, RequestFacts, Transport},
     plugins::{
         snapshot::{Entry, PluginStatus, Serving, Wanted},
         status::{Problem, Stage, Status, Subject},

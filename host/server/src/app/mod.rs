@@ -324,9 +324,16 @@ impl Wharf {
     /// roots instead of a client's.
     ///
     /// # Errors
-    /// If the call cannot be made. A tool that ran and failed is no error: see [`ToolResult::is_error`].
+    /// If the call cannot be made, for instance because the config wants a person's approval of it. A tool that ran and failed is
+    /// no error: see [`ToolResult::is_error`].
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, Error> {
-        let called = direct::call(&self.inner.server, Principal::Process, tool, &arguments).await;
+        self.call_as(tool, arguments, false).await
+    }
+
+    /// The same. `approved`: a person approves of this call, if the config wants that.
+    #[doc(hidden)]
+    pub async fn call_as(&self, tool: &str, arguments: Value, approved: bool) -> Result<ToolResult, Error> {
+        let called = direct::call(&self.inner.server, Principal::Process, tool, &arguments, approved).await;
         called.map_err(Error::Call)
     }
 

@@ -17,7 +17,7 @@ use crate::{
     },
     observe::{
         journal::Run,
-        record::{Action, CallRecord, Ended, Transport},
+        record::{Action, Approval, CallRecord, Ended, Transport},
     },
 };
 
@@ -167,7 +167,7 @@ fn about(record: &CallRecord) -> Call<'_> {
         digest: record.digest.iter().any(|byte| *byte != 0).then(|| hex(&record.digest)),
         dirs: record.granted.directories.iter().take(MAX_DIRS).map(dir).collect(),
         env: &record.granted.variables,
-        approval: record.approved.map(|yes| if yes { "approved" } else { "refused" }),
+        approval: record.approval.map(Approval::as_str),
         http: Vec::new(),
         denied: Vec::new(),
         bytes_in: None,
@@ -305,7 +305,7 @@ pub(super) mod tests {
             }],
             ended: Ended::TimedOut,
             refusal: None,
-            approved: Some(true),
+            approval: Some(Approval::Session),
         }
     }
 
@@ -327,7 +327,7 @@ pub(super) mod tests {
             "wharf.plugin.sha256": "ab".repeat(32),
             "wharf.dirs": [{ "path": "/srv", "access": "read-write" }],
             "wharf.env": ["TZ"],
-            "wharf.approval": "approved",
+            "wharf.approval": "session",
             "wharf.arguments.hmac": "00",
         });
         let with = |more: Value| {

@@ -22,6 +22,13 @@ struct Other<'a> {
     digest: Option<String>,
     #[serde(rename = "wharf.plugin.sha256.before", skip_serializing_if = "Option::is_none")]
     before: Option<String>,
+    /// What was approved of: a tool, a prompt or a resource.
+    #[serde(rename = "wharf.name", skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(rename = "wharf.principal", skip_serializing_if = "Option::is_none")]
+    principal: Option<String>,
+    #[serde(rename = "wharf.approval", skip_serializing_if = "Option::is_none")]
+    approval: Option<&'static str>,
     #[serde(rename = "wharf.grants.added", skip_serializing_if = "<[String]>::is_empty")]
     added: &'a [String],
     #[serde(rename = "wharf.grants.removed", skip_serializing_if = "<[String]>::is_empty")]
@@ -67,6 +74,13 @@ pub fn noted(event: &Event) -> String {
         Event::Granted { plugin, added, removed } => {
             Other { plugin: Some(plugin), added, removed, ..Other::of("grants.changed") }
         }
+        Event::Approved { plugin, name, principal, remembered } => Other {
+            plugin: Some(plugin),
+            name: Some(clipped(name)),
+            principal: Some(clipped(principal)),
+            approval: Some(remembered.as_str()),
+            ..Other::of("approval.remembered")
+        },
         Event::Served { plugin, digest, before } => Other {
             plugin: Some(plugin),
             digest: Some(hex(digest)),

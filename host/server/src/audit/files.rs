@@ -18,8 +18,11 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::chain::Head;
 use crate::{
-    base::paths::FileId,
-    config::{Audit, check_trusted_directory, check_trusted_file},
+    base::{
+        guard::{check_trusted_directory, check_trusted_file},
+        paths::FileId,
+    },
+    config::Audit,
 };
 
 /// How much of a file's end is read at first to find its last line.

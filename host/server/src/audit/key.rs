@@ -6,15 +6,15 @@
 use std::{
     fs::{DirBuilder, File, Permissions},
     io::{ErrorKind, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::Path,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::{
-    base::text::hex,
-    config::{check_trusted_file, parse_hex32},
+    base::{guard::check_private_file, text::hex},
+    config::parse_hex32,
 };
 
 /// Reads the key, or makes it.
@@ -22,9 +22,7 @@ pub fn read_or_make(path: &Path) -> Result<[u8; 32]> {
     if !path.exists() {
         make(path).with_context(|| format!("{}: the key of the audit log cannot be made", path.display()))?;
     }
-    check_trusted_file(path, "key of the audit log")?;
-    let mode = std::fs::metadata(path)?.mode();
-    ensure!(mode & 0o077 == 0, "{}: others may read this key of the audit log; run `chmod 600` on it", path.display());
+    check_private_file(path, "key of the audit log")?;
     let text = std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?;
     let key = parse_hex32("audit.key", text.trim());
     key.with_context(|| format!("{}: is no key; remove it, and a new one is made", path.display()))
@@ -47,6 +45,8 @@ fn make(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]

@@ -17,8 +17,8 @@ use wharf_protocol::RpcError;
 
 use super::principal::Principal;
 
-/// How long a person may take to answer.
-const LIFETIME: Duration = Duration::from_secs(600);
+/// How long what is sealed is good, and so how long a person may take to answer.
+pub const LIFETIME: Duration = Duration::from_secs(600);
 const VERSION: &str = "v1.";
 const NONCE_BYTES: usize = 24;
 /// The longest token accepted.
@@ -38,11 +38,31 @@ pub struct Carried {
     /// The client's roots, if they were asked for.
     pub roots: Option<Vec<String>>,
     pub rounds: u32,
-    /// Whether the approver has approved the call.
-    pub approved: bool,
+    pub approval: Approval,
+    /// What makes the approval good once. It is issued when the approval is sealed, and taken when it is opened.
+    pub ticket: Option<Ticket>,
     /// Whether the plugin has asked since this message came in. It is not sealed.
     #[serde(skip)]
     pub replayed: bool,
+}
+
+/// How far the approval of a request has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// Whether the embedding program has approved it.
+    pub by_program: bool,
+    /// Of what kind the call was when the client was asked for a person's approval.
+    pub asked: Option<[u8; 32]>,
+    /// Of what kind it was when it was approved.
+    pub given: Option<[u8; 32]>,
+}
+
+/// Can be used once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// The process that issued it.
+    pub process: [u8; 16],
+    pub number: [u8; 16],
 }
 
 /// What a sealed text is bound to.

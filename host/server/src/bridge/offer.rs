@@ -84,6 +84,13 @@ impl Offer {
     }
 }
 
+impl OfferedTool {
+    /// A digest of all that clients see of it.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        fingerprint(&self.published)
+    }
+}
+
 fn fingerprint(what: &dyn std::fmt::Debug) -> [u8; 32] {
     use std::fmt::Write;
     struct Digesting(Sha256);

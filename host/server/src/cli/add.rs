@@ -21,13 +21,16 @@ use crate::{
             want::{Http, Injected, Kind, Setting, Wants, What, because},
         },
     },
-    base::text::{clip, escaped},
+    base::{
+        guard,
+        text::{clip, escaped},
+    },
     config::{self, PluginConfig},
 };
 
 /// `wharf add`: a plugin that the config does not have yet.
 pub async fn add(path: &Path, id: Option<&str>, config: Option<&Path>) -> Result<ExitCode> {
-    config::check_trusted_file(path, "plugin")?;
+    guard::check_trusted_file(path, "plugin")?;
     let (_, outside) = component(path)?;
     let wants = wants(&outside)?.unwrap_or_default();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -64,7 +67,7 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     let config = file.config()?;
     let plugin = plugin(&config, id).with_context(|| file.path.display().to_string())?;
     let path = plugin.source.path().context("the plugin has no file")?;
-    config::check_trusted_file(path, "plugin")?;
+    guard::check_trusted_file(path, "plugin")?;
     let (_, outside) = component(path)?;
     let Some(wants) = wants(&outside)? else {
         bail!("{id} does not say what it wants; what it is granted is written into [plugins.{id}.grants] by hand");

@@ -81,6 +81,32 @@ pub enum Command {
     /// Read the audit log that [audit] in the config keeps
     #[command(subcommand)]
     Audit(Audit),
+    /// Show and revoke the approvals of calls that you gave for good
+    #[command(subcommand)]
+    Approvals(Approvals),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Approvals {
+    /// Print all approvals that are good until they are revoked
+    List {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke approvals. It takes effect at once, in every wharf of yours that runs
+    #[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
+    Revoke {
+        /// The approvals, by their ids
+        #[arg(value_name = "ID", group = "which")]
+        ids: Vec<String>,
+        /// All of this plugin
+        #[arg(long, value_name = "ID", group = "which")]
+        plugin: Option<String>,
+        /// All of them
+        #[arg(long, group = "which")]
+        all: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -212,6 +238,9 @@ pub struct Call {
     pub config: ConfigFile,
     #[command(flatten)]
     pub granted: Granted,
+    /// Approve of the call, if `confirm` in the config wants a person to
+    #[arg(long)]
+    pub yes: bool,
     /// The component
     pub plugin: PathBuf,
     /// The tool, by the name the plugin gives it

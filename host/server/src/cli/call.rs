@@ -48,7 +48,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         bail!("the plugin has no tool `{}`; it has: {}", command.tool, names.join(", "));
     };
     let arguments = arguments(tool, &command.arguments)?;
-    let called = wharf.call(&tool.name, arguments).await;
+    let called = wharf.call_as(&tool.name, arguments, command.yes).await;
     wharf.stop().await;
     match called {
         Ok(result) => show(&wharf, result),

@@ -48,6 +48,9 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         ))?;
         print(&format!("  sha256 {}", serving.sha256))?;
         print(&format!("  granted: {}", all_or_nothing(&serving.granted)))?;
+        if let Some(calls) = &serving.confirm {
+            print(&format!("  a person approves of: {calls}"))?;
+        }
         if serving.reused {
             print("  instances: reused, by calls of the same client that may touch the same")?;
         }

@@ -19,7 +19,7 @@ use super::{
     load::{load, print},
 };
 use crate::{
-    base::text::escaped,
+    base::{guard, text::escaped},
     config::{self, CommandLine, Config},
     plugins::status::Status,
 };
@@ -44,7 +44,7 @@ impl File {
         };
         let before = read(&path)?;
         if before.is_some() {
-            config::check_trusted_file(&path, "config")?;
+            guard::check_trusted_file(&path, "config")?;
         }
         let edited = Edited::parse(before.as_deref().unwrap_or_default());
         let edited = edited.with_context(|| path.display().to_string())?;
@@ -105,7 +105,7 @@ impl File {
         let folder = self.path.parent().context("a config lies in a folder")?;
         if !self.is_there() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| cannot(folder, "made"))?;
-            config::check_trusted_directory(folder, "folder of the config")?;
+            guard::check_trusted_directory(folder, "folder of the config")?;
         }
         replace(&self.path, text.as_bytes())?;
         print(&format!("wrote {}", self.path.display()))?;

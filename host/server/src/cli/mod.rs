@@ -7,6 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 mod add;
+mod approvals;
 mod arguments;
 mod ask;
 mod audit;
@@ -73,6 +74,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
         Command::Deny { id, what, config } => deny::run(&id, &what, config.config.as_deref()),
         Command::Embed(command) => embed::run(&command),
         Command::Audit(command) => audit::run(command),
+        Command::Approvals(command) => approvals::run(&command),
     }
 }
 

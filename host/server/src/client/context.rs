@@ -68,6 +68,8 @@ pub struct Context {
     pub headers: Option<Arc<HeaderMap>>,
     /// The task, if the request runs in the background.
     pub task: Option<Arc<Running>>,
+    /// Whether a person has approved of whatever the request does: the one who typed it.
+    pub approved: bool,
     /// How the request came in. None: the program made it itself.
     pub transport: Option<Transport>,
     so_far: Arc<SoFar>,
@@ -108,6 +110,7 @@ impl Context {
             connection: None,
             headers: None,
             task: None,
+            approved: false,
             transport: None,
             so_far: Arc::new(SoFar {
                 progressed: Mutex::new((f64::NEG_INFINITY, None)),

@@ -17,8 +17,9 @@ use wharf_protocol::{Revision, RpcError, encode::Encoder};
 
 use crate::{
     access::{approval::Approver, grants::Table, scope::Scopes},
+    approvals::Approvals,
     base::{ledger::Ledger, refusals::Refusals, request_state::Seal, text::escaped},
-    config::{Config, Startup},
+    config::{Config, Startup, approvals},
     observe::observers::Observers,
     plugins::published::Published,
     tasks::{Memory, Tasks},
@@ -66,6 +67,8 @@ pub struct Server {
     incidents: AtomicU64,
     /// The hints that the operator was given, by plugin.
     hinted: Mutex<HashMap<String, HashSet<String>>>,
+    /// What is known of calls that a person has to approve.
+    pub approvals: Approvals,
     /// Has to approve every call, if there is one.
     pub approver: Option<Arc<dyn Approver>>,
     /// Told about every run of a plugin.
@@ -86,6 +89,7 @@ impl Server {
             ledger,
             published,
             scopes,
+            approvals: Approvals::new(approvals::file())?,
             approver,
             observers,
             seal,

@@ -29,6 +29,7 @@ use crate::{
         open::OpenRoot,
         scope::{CallRoots, Nothing},
     },
+    approvals::remembered::Remembered,
     base::{
         ledger::{Account, Charge, no_room},
         principal::{Owner, Principal},
@@ -65,6 +66,7 @@ pub struct Session {
     pending: Mutex<HashMap<Id, oneshot::Sender<Result<Value, RpcError>>>>,
     next_id: AtomicU64,
     roots: Roots,
+    pub approvals: SessionApprovals,
     last_told: Mutex<Option<Generations>>,
     last_used: Mutex<Instant>,
     /// Whether there was any request or stream in the session since it was opened.
@@ -87,6 +89,14 @@ pub struct Session {
 struct Roots {
     stale: watch::Sender<u64>,
     known: AsyncMutex<Option<((u64, u64), CallRoots)>>,
+}
+
+/// What a person approved of in this session.
+#[derive(Default)]
+pub struct SessionApprovals {
+    /// Held while the person is asked, so that there is one question at a time.
+    pub turn: AsyncMutex<()>,
+    pub remembered: Remembered,
 }
 
 /// The client has an open stream until this is dropped.
@@ -150,6 +160,7 @@ impl Session {
             subscriptions: Mutex::default(),
             pending: Mutex::default(),
             next_id: AtomicU64::new(1),
+            approvals: SessionApprovals::default(),
             roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
             // Before the first load there is no list that the client could have seen, since requests for lists wait for it.
             last_told: Mutex::new(

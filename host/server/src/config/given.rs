@@ -160,7 +160,8 @@ impl Plugin {
             Source::File(path) => Source::File(std::path::absolute(path)?),
             bytes => bytes,
         };
-        let resolved = plugin::resolve(&id, written, source, &config.limits, &|path| absolute(path, None));
+        let resolved =
+            plugin::resolve(&id, written, source, (&config.limits, &config.approvals), &|path| absolute(path, None));
         resolved.with_context(|| format!("the plugin `{id}`"))
     }
 }

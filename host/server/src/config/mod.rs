@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
+use crate::base::guard;
+
+pub mod approvals;
 pub mod audit;
 mod bounds;
 mod command_line;
@@ -17,8 +20,8 @@ pub mod defaults;
 mod egress;
 mod face;
 mod given;
-mod guard;
 mod http;
+mod pattern;
 mod plugin;
 mod protocol;
 mod raw;
@@ -31,9 +34,9 @@ pub use bounds::parse_hex32;
 pub use command_line::CommandLine;
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::Plugin;
-pub use guard::{check_trusted_directory, check_trusted_file};
 pub use http::{Http, Token, parse_listen};
-pub use plugin::{Origin, Pattern, PluginConfig, TaskLimits, check_id};
+pub use pattern::Pattern;
+pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};
 pub use protocol::{Protocol, StateKey};
 pub use resolved::{Config, Roots, Startup};
 pub use settings::Settings;
@@ -66,7 +69,7 @@ pub fn cache_dirs() -> Vec<PathBuf> {
 }
 
 /// What wharf would trust if it were started without the name of a config: the default file, whether or not it exists, and the
-/// plugins and the audit log that it names.
+/// plugins and the audit log that it names, and the approvals that are kept.
 pub fn trusted_by_default() -> Vec<PathBuf> {
     let mut trusted = Vec::new();
     for file in default_paths() {
@@ -81,6 +84,7 @@ pub fn trusted_by_default() -> Vec<PathBuf> {
         }
         trusted.push(file);
     }
+    trusted.extend(approvals::trusted());
     trusted
 }
 
@@ -88,7 +92,7 @@ pub fn trusted_by_default() -> Vec<PathBuf> {
 pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let Some(file) = file else { return resolved::resolve(raw::Config::default(), None, command_line) };
     let file = std::path::absolute(file)?;
-    check_trusted_file(&file, "config")?;
+    guard::check_trusted_file(&file, "config")?;
     let text = std::fs::read_to_string(&file).with_context(|| format!("{}: cannot be read", file.display()))?;
     from_text(&text, Some(&file), command_line)
 }

@@ -1,6 +1,7 @@
 //! `[plugins.<id>]`: what a plugin is and what it may touch.
 
 use std::{
+    borrow::Cow,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -9,9 +10,12 @@ use anyhow::{Context, Result, bail, ensure};
 use wharf_sandbox::{Limits, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
 
 use super::{
+    approvals::{Approvals, Confirm},
     bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
     command_line::CommandLine,
-    defaults, raw,
+    defaults,
+    pattern::Pattern,
+    raw,
     settings::Settings,
     source::Source,
 };
@@ -43,6 +47,8 @@ pub struct PluginConfig {
     /// None: calls of this plugin cannot become tasks.
     pub tasks: Option<TaskLimits>,
     pub grants: Grants,
+    /// Which calls a person has to approve. None: no call.
+    pub confirm: Option<Confirm>,
 }
 
 /// How long a task may run, and how long it is kept, counted from its beginning.
@@ -126,20 +132,16 @@ impl DefaultLimits {
     }
 }
 
-/// A name, or the beginning of names followed by `*`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern(String);
-
-impl Pattern {
-    pub fn matches(&self, name: &str) -> bool {
-        match self.0.strip_suffix('*') {
-            Some(beginning) => name.starts_with(beginning),
-            None => name == self.0,
+impl PluginConfig {
+    /// What it may use where no client makes a call: while it lists what it offers, and while it completes arguments. Of these,
+    /// no person is asked, so a plugin whose calls a person has to approve can only read then.
+    pub fn unasked_grants(&self) -> Cow<'_, Grants> {
+        match self.confirm {
+            Some(_) => Cow::Owned(self.grants.only_reading()),
+            None => Cow::Borrowed(&self.grants),
         }
     }
-}
 
-impl PluginConfig {
     /// Whether the operator allows a tool to be published. `name`: as the plugin calls it.
     pub fn allows_tool(&self, name: &str) -> bool {
         allows(self.tools.as_deref(), name)
@@ -177,6 +179,7 @@ pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &Comma
         limits: limits.call.clone(),
         tasks: limits.tasks(),
         grants: Grants { roots: roots::Grant(command_line.allow_roots), ..Grants::default() },
+        confirm: None,
     })
 }
 
@@ -184,7 +187,7 @@ pub fn resolve(
     id: &str,
     raw: raw::Plugin,
     source: Source,
-    limits: &DefaultLimits,
+    (limits, approvals): (&DefaultLimits, &Approvals),
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<PluginConfig> {
     check_id(id)?;
@@ -201,7 +204,7 @@ pub fn resolve(
     let instructions = raw.instructions;
     let bytes = instructions.as_ref().map_or(0, String::len);
     ensure!(bytes <= MAX_PARAGRAPH_BYTES, "`instructions` has {bytes} bytes, more than {MAX_PARAGRAPH_BYTES}");
-    let patterns = |names: Vec<String>| names.into_iter().map(Pattern).collect();
+    let patterns = |names: Vec<String>| names.into_iter().map(Pattern::new).collect();
     let settings = Settings::resolve(raw.config).context("config")?;
     Ok(PluginConfig {
         id: id.to_owned(),
@@ -217,6 +220,7 @@ pub fn resolve(
         limits: limits.call,
         tasks,
         grants: Grants::parse(raw.grants, absolute).context("grants")?,
+        confirm: raw.confirm.map(|written| approvals.confirm(written, sha256.is_some())).transpose()?,
     })
 }
 

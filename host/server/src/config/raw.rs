@@ -21,6 +21,7 @@ pub struct Config {
     pub egress: Egress,
     pub secrets: InFileOrder<secrets::Written>,
     pub audit: Option<Audit>,
+    pub approvals: Approvals,
     pub plugins: InFileOrder<Plugin>,
 }
 
@@ -132,6 +133,33 @@ pub struct Audit {
     pub keep: Option<usize>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Approvals {
+    pub ask: Option<Asker>,
+    pub remember: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "\"client\", or { command = [ … ] }")]
+pub enum Asker {
+    Word(String),
+    Program(Command),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, expecting = "\"all\", \"writes\", \"destructive\", or a list of names of tools")]
+pub enum Confirm {
+    Word(String),
+    Tools(Vec<String>),
+}
+
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plugin {
@@ -142,6 +170,7 @@ pub struct Plugin {
     pub prompts: Option<Vec<String>>,
     pub instances: Option<String>,
     pub instructions: Option<String>,
+    pub confirm: Option<Confirm>,
     #[serde(default)]
     pub config: toml::Table,
     #[serde(default)]
@@ -212,7 +241,7 @@ mod tests {
             ("[http]\ntokenenv = 'x'", "2: unknown key `tokenenv`; did you mean `token_env`?"),
             (
                 "[plugins.a]\npath = 'a'\nfrobnicate = 1",
-                "3: unknown key `frobnicate`; there are: path, sha256, prefix, tools, prompts, instances, instructions, config, limits, grants",
+                "3: unknown key `frobnicate`; there are: path, sha256, prefix, tools, prompts, instances, instructions, confirm, config, limits, grants",
             ),
             ("[plugins.a]\nprefix = ''", "1: missing field `path`"),
             ("[http]\nlisten = 'a'\nlisten = 'b'", "3: the key `listen` stands here a second time"),

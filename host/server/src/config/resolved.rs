@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{
+    approvals::{self, Approvals},
     audit::{self, Audit},
     bounds::{duration_ms, kib, mib, within_bounds},
     command_line::CommandLine,
@@ -40,6 +41,7 @@ pub struct Config {
     pub egress: crate::egress::Settings,
     /// The limits of plugins that set none.
     pub limits: DefaultLimits,
+    pub approvals: Approvals,
     /// In file order, then those of the command line.
     pub plugins: Vec<Arc<PluginConfig>>,
 }
@@ -148,9 +150,10 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let protocol = protocol::resolve(&raw.protocol).context("[protocol]")?;
     let limits = DefaultLimits::resolve(&raw.limits, protocol.tasks).context("[limits]")?;
     let mut plugins = Vec::new();
+    let approvals = Approvals::resolve(raw.approvals).context("[approvals]")?;
     for (id, plugin) in raw.plugins.0 {
         let resolved = absolute(&plugin.path)
-            .and_then(|path| plugin::resolve(&id, plugin, Source::File(path), &limits, &absolute));
+            .and_then(|path| plugin::resolve(&id, plugin, Source::File(path), (&limits, &approvals), &absolute));
         plugins.push(Arc::new(resolved.with_context(|| format!("[plugins.{id}]"))?));
     }
     for path in &command_line.plugins {
@@ -206,6 +209,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
         egress,
         limits,
+        approvals,
         plugins,
     })
 }
@@ -218,7 +222,8 @@ impl Config {
         let within_folders = self.plugin_dir.as_deref().into_iter().chain(cache).map(|folder| folder.join("*"));
         let own = [&self.file, &binary].into_iter().flatten().map(PathBuf::as_path);
         let log = self.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
-        let now = plugins.chain(own).map(Path::to_path_buf).chain(within_folders).chain(log);
+        let now =
+            plugins.chain(own).map(Path::to_path_buf).chain(within_folders).chain(log).chain(approvals::trusted());
         // What wharf would trust by default at its next start is protected as well, even if this start uses other files.
         let later =
             super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));
@@ -253,6 +258,7 @@ impl Config {
             limits: self.limits.call.clone(),
             tasks: self.limits.tasks(),
             grants: Grants::default(),
+            confirm: None,
         }
     }
 }
@@ -313,6 +319,12 @@ mod tests {
             ("[audit]\nfile='a'\nrotate_mib=0", "`rotate_mib` is from 1 to"),
             ("[audit]\nfile=''", "a path is empty"),
             ("[audit]\nfile='/'", "names no file"),
+            ("[approvals]\nask='me'", "neither \"client\" nor"),
+            ("[approvals]\nask={command=[]}", "the command is empty"),
+            ("[approvals]\nremember='forever'", "none of \"never\", \"session\", \"always\""),
+            ("[plugins.a]\npath='a'\nconfirm='write'", "stand in a list, such as [\"write\"]"),
+            ("[plugins.a]\npath='a'\nconfirm=[]", "nothing would be asked"),
+            ("[plugins.a]\npath='a'\nconfirm='destructive'", "needs `sha256`"),
             ("[limits]\ntask_ttl_ms=0", "`task_ttl_ms` is from 1"),
             ("[http]\ntoken_env='WHARF_TEST_NO_SUCH'", "is not set"),
         ] {

@@ -237,6 +237,14 @@ impl Rule {
         host && self.scheme == target.scheme && self.port == target.port && path()
     }
 
+    /// Whether it allows requests that are meant to change something where they arrive.
+    pub fn can_write(&self) -> bool {
+        match &self.methods {
+            Methods::Any => true,
+            Methods::Only(methods) => methods.iter().any(|method| !method.is_safe()),
+        }
+    }
+
     /// Whether it allows every request that `other` allows, if the addresses are public. What is added to them does not count.
     pub fn includes(&self, other: &Self) -> bool {
         let below = |name: &str, domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));

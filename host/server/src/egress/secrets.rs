@@ -5,15 +5,19 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    path::PathBuf,
-    process::Stdio,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
-use tokio::{io::AsyncReadExt, sync::Mutex};
+use tokio::sync::Mutex;
+
+use crate::base::{
+    guard::{check_private_file, check_trusted_file},
+    program,
+};
 
 /// The shortest secret. Whether a shorter one was masked could be used to guess it.
 const MIN_BYTES: usize = 16;
@@ -40,6 +44,9 @@ pub enum Source {
     Env(String),
     /// A file that only wharf's user may read.
     File(PathBuf),
+    /// A file that systemd gives the service, with an entry in its access list for wharf's user. Such an entry looks like a right
+    /// of the file's group, so that there is no telling from the mode who may read it; systemd sees to that.
+    Credential(PathBuf),
     /// What a program prints, which is started without a shell.
     Command(Vec<String>),
 }
@@ -63,7 +70,7 @@ pub fn resolve(
                 let folder = std::env::var_os("CREDENTIALS_DIRECTORY").with_context(|| {
                     format!("`{name}`: $CREDENTIALS_DIRECTORY is not set; systemd sets it where a unit has credentials")
                 })?;
-                Source::File(PathBuf::from(folder).join(name))
+                Source::Credential(PathBuf::from(folder).join(name))
             }
             Written { env: None, file: None, credential: None, command: Some(command) } => {
                 ensure!(!command.is_empty(), "`{name}`: the command is empty");
@@ -82,62 +89,34 @@ impl Source {
     /// The file that it is read from.
     pub fn file(&self) -> Option<&PathBuf> {
         match self {
-            Self::File(path) => Some(path),
-            _ => None,
+            Self::File(path) | Self::Credential(path) => Some(path),
+            Self::Env(_) | Self::Command(_) => None,
         }
     }
 
     async fn fetch(&self) -> Result<String> {
         match self {
             Self::Env(name) => std::env::var(name).with_context(|| format!("the variable {name}")),
-            Self::File(path) => read_private(path.clone()).await,
-            Self::Command(command) => run(command).await,
+            Self::File(path) => read(path.clone(), |path| check_private_file(path, "file of a secret")).await,
+            Self::Credential(path) => read(path.clone(), |path| check_trusted_file(path, "credential")).await,
+            Self::Command(command) => program::run(command, b"", MAX_BYTES + 2, COMMAND).await,
         }
     }
 }
 
-/// Reads a file that nobody else may read.
+/// Reads a file that passes a check.
 #[expect(clippy::disallowed_methods, reason = "a file that the operator names, read on a thread that is waited for")]
-async fn read_private(path: PathBuf) -> Result<String> {
+async fn read(path: PathBuf, check: fn(&Path) -> Result<()>) -> Result<String> {
     let read = tokio::task::spawn_blocking(move || {
-        use std::{io::Read, os::unix::fs::MetadataExt};
+        use std::io::Read;
+        check(&path)?;
         let name = path.display();
         let file = std::fs::File::open(&path).with_context(|| name.to_string())?;
-        let metadata = file.metadata()?;
-        ensure!(metadata.is_file(), "{name} is no file");
-        let own = [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid());
-        ensure!(own, "{name} belongs to another user, who knows the secret");
-        ensure!(metadata.mode() & 0o077 == 0, "{name} can be read by others; run `chmod 600` on it");
         let mut text = String::new();
         file.take(MAX_BYTES as u64 + 2).read_to_string(&mut text).with_context(|| name.to_string())?;
         Ok(text)
     });
     read.await.context("reading was interrupted")?
-}
-
-/// Runs a command and returns what it prints.
-async fn run(command: &[String]) -> Result<String> {
-    let (program, arguments) = command.split_first().context("the command is empty")?;
-    let mut child = tokio::process::Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .with_context(|| format!("`{program}` cannot be started"))?;
-    let output = child.stdout.take().context("the command has no output")?;
-    let printed = async {
-        let mut text = String::new();
-        output.take(MAX_BYTES as u64 + 2).read_to_string(&mut text).await.context("its output is no text")?;
-        let status = child.wait().await?;
-        ensure!(status.success(), "`{program}` ended with {status}");
-        Ok(text)
-    };
-    match tokio::time::timeout(COMMAND, printed).await {
-        Ok(printed) => printed,
-        Err(_) => bail!("`{program}` took longer than {} s", COMMAND.as_secs()),
-    }
 }
 
 /// A secret's value.

@@ -6,7 +6,7 @@ use std::{future::Future, path::PathBuf, pin::Pin};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::record::CallRecord;
+use super::record::{Approval, CallRecord};
 
 /// The record of a run cannot be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +37,8 @@ pub enum Event {
     ConfigRefused { file: Option<PathBuf>, problem: String },
     /// What a plugin is granted has changed.
     Granted { plugin: String, added: Vec<String>, removed: Vec<String> },
+    /// A person approved of further calls like one of this plugin, for as long as `remembered` says.
+    Approved { plugin: String, name: String, principal: String, remembered: Approval },
     /// A plugin is served, in place of an earlier version of it if there was one.
     Served { plugin: String, digest: [u8; 32], before: Option<[u8; 32]> },
     /// A plugin is no longer served.

@@ -10,7 +10,7 @@ use wharf_sandbox::{Report, Scope};
 
 use super::{
     journal::{Event, Journal, Promise, Room, Run, Unrecorded},
-    record::{Action, CallRecord, Ended, Granted, Observer, RequestFacts},
+    record::{Action, Approval, CallRecord, Ended, Granted, Observer, RequestFacts},
 };
 use crate::base::principal::Principal;
 
@@ -42,7 +42,7 @@ impl Observers {
     /// Begins a record, unless nobody would be told about it.
     pub fn begin<'a>(&self, begun: impl FnOnce() -> Begun<'a>) -> Recording {
         Recording(self.are_there().then(|| {
-            let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approved } = begun();
+            let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approval } = begun();
             let journal = self.journal.as_ref();
             let arguments = journal.zip(arguments).map(|(journal, arguments)| journal.arguments(arguments));
             let record = CallRecord {
@@ -60,7 +60,7 @@ impl Observers {
                 requests: Vec::new(),
                 ended: Ended::Cancelled,
                 refusal: None,
-                approved,
+                approval,
             };
             let (observers, began) = (self.clone(), Instant::now());
             let arguments = arguments.unwrap_or_default();
@@ -101,7 +101,7 @@ pub struct Begun<'a> {
     pub scope: Option<&'a Scope>,
     pub bytes_in: usize,
     pub arguments: Option<&'a Value>,
-    pub approved: Option<bool>,
+    pub approval: Option<Approval>,
 }
 
 /// The record of a run that is not over. If it is dropped without [`Recording::end`], the run was cancelled. Empty if nobody
@@ -245,7 +245,7 @@ mod tests {
             scope: None,
             bytes_in: 2,
             arguments: None,
-            approved: None,
+            approval: None,
         }
     }
 

@@ -43,8 +43,40 @@ pub struct CallRecord {
     pub ended: Ended,
     /// If it was refused before it ran, why: the code of the error, or one word.
     pub refusal: Option<String>,
-    /// What the approver said, if it was asked.
-    pub approved: Option<bool>,
+    /// Whether it was approved, and by whom, if anybody had to approve it.
+    pub approval: Option<Approval>,
+}
+
+/// Whether a call was approved, and by whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Approval {
+    /// The embedding program approved it.
+    Program,
+    /// The client's person approved this call.
+    Client,
+    /// The operator's program approved this call.
+    Command,
+    /// A person approved of such calls before, until the session ends.
+    Session,
+    /// A person approved of such calls before, until that is revoked.
+    Always,
+    /// Somebody said no, or nobody could be asked.
+    Refused,
+}
+
+impl Approval {
+    /// In one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Client => "client",
+            Self::Command => "command",
+            Self::Session => "session",
+            Self::Always => "always",
+            Self::Refused => "refused",
+        }
+    }
 }
 
 /// What is known of the request that a run belongs to.

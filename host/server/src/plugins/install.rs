@@ -119,7 +119,7 @@ impl Installer {
         let plugin = Plugin::new(code, spec(config));
         // The semaphore is never closed, so this cannot fail.
         let turn = self.asking.acquire().await;
-        let scope = self.scopes.for_listing(&config.id, &config.grants);
+        let scope = self.scopes.for_listing(&config.id, &config.unasked_grants());
         let record = self.observers.begin(|| Begun {
             principal: None,
             plugin: config.id.clone(),
@@ -129,7 +129,7 @@ impl Installer {
             scope: Some(&scope),
             bytes_in: 0,
             arguments: None,
-            approved: None,
+            approval: None,
         });
         let call = Call { operation: List, scope, events: Arc::new(NoEvents), timeout: None, client: None };
         let report = {

@@ -6,7 +6,10 @@ use parking_lot::Mutex;
 use wharf_sandbox::{Code, Sandbox};
 
 use super::status::{Problem, Stage};
-use crate::config::{self, PluginConfig, Source, State};
+use crate::{
+    base::guard,
+    config::{PluginConfig, Source, State},
+};
 
 /// After how long `progress` is told about a load.
 const LONG: Duration = Duration::from_millis(300);
@@ -40,7 +43,7 @@ impl Loader {
     pub async fn code(&self, config: &PluginConfig, slow: impl Fn()) -> Result<Code, Problem> {
         let problem = |stage, text: String| Problem { stage, text };
         if let Some(path) = config.source.path() {
-            config::check_trusted_file(path, "plugin").map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
+            guard::check_trusted_file(path, "plugin").map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
         }
         let unreadable = |error: std::io::Error| problem(Stage::Read, format!("{}: {error}", config.source));
         let state = config.source.state().map_err(unreadable)?;

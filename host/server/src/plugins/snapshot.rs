@@ -17,7 +17,10 @@ use crate::{
         },
     },
     bridge::Offer,
-    config::PluginConfig,
+    config::{
+        PluginConfig,
+        approvals::{Confirm, Which},
+    },
     schema::readable,
 };
 
@@ -51,6 +54,8 @@ pub struct Serving {
     pub completions: bool,
     /// What it is granted, a few words for each thing.
     pub granted: Vec<String>,
+    /// Of which calls a person has to approve, in words; none if of no call.
+    pub confirm: Option<String>,
     /// What its imports would let it use, if all of it were granted.
     pub could_use: Vec<&'static str>,
     /// The part of `could_use` that is not granted.
@@ -158,6 +163,7 @@ impl Serving {
             prompts: prompts.collect(),
             completions: code.exports().completions,
             granted: config.grants.describe(),
+            confirm: config.confirm.as_ref().map(Confirm::describe),
             could_use: grants::could_use(code.imports()),
             not_granted: config.grants.unused(code.imports()),
             wants: served.wants.as_ref().map(|wants| wanted(wants, config)),
@@ -172,6 +178,7 @@ impl Serving {
                 .chain(unheard)
                 .chain(seen)
                 .chain(useless)
+                .chain(unmatched(config, offer))
                 .collect(),
         }
     }
@@ -204,6 +211,16 @@ fn wanted(wants: &Wants, config: &PluginConfig) -> Vec<Wanted> {
         line: format!("{} = … to [plugins.{id}.config]", setting.key),
     });
     grants.chain(settings).collect()
+}
+
+/// Notes about names in `confirm` that no tool has, which nobody would be asked about.
+fn unmatched(config: &PluginConfig, offer: &Offer) -> impl Iterator<Item = String> {
+    let patterns = match config.confirm.as_ref().map(|confirm| &confirm.which) {
+        Some(Which::Tools(patterns)) => patterns.as_slice(),
+        _ => &[],
+    };
+    let unmatched = patterns.iter().filter(|one| !offer.tools.iter().any(|tool| one.matches(&tool.own_name)));
+    unmatched.map(|pattern| format!("`confirm` names `{pattern}`, and it has no such tool"))
 }
 
 /// Notes about tools whose schemas are valid but keep some clients from connecting, one for each kind of trouble.

@@ -7,8 +7,9 @@ use anyhow::Result;
 use serde::Deserialize;
 use wharf_sandbox::{Denial, network::HttpRefusal};
 
-use super::capability::{Absolute, Capability};
-use crate::egress::rule;
+use self::dirs::Dir;
+use super::capability::{Absolute, Access, Capability};
+use crate::egress::rule::{self, Rule};
 
 pub mod ask;
 pub mod dirs;
@@ -65,6 +66,28 @@ impl Grants {
     pub fn describe(&self) -> Vec<String> {
         let Self { roots, dirs, env, ask, http } = self;
         [roots.describe(), dirs.describe(), env.describe(), ask.describe(), http.describe()].concat()
+    }
+
+    /// What is left of it if nothing outside the sandbox may be changed. There is no HTTP then, since any request may change
+    /// something where it arrives.
+    pub fn only_reading(&self) -> Self {
+        let Self { roots, dirs, env, ask, http: _ } = self;
+        let dirs = dirs.0.iter().map(|dir| Dir { access: Access::Read, ..dir.clone() }).collect();
+        Self {
+            roots: roots::Grant(roots.0.map(|_| Access::Read)),
+            dirs: dirs::Grant(dirs),
+            env: env.clone(),
+            ask: *ask,
+            http: http::Grant::default(),
+        }
+    }
+
+    /// Whether the plugin could change anything outside its sandbox, in a call whose client has opened folders or has not.
+    pub fn can_write(&self, has_roots: bool) -> bool {
+        let Self { roots, dirs, env: _, ask: _, http } = self;
+        (has_roots && roots.0 == Some(Access::ReadWrite))
+            || dirs.0.iter().any(|dir| dir.access == Access::ReadWrite)
+            || http.0.rules.iter().any(Rule::can_write)
     }
 
     /// Whether the plugin could ever be given a directory.

@@ -7,9 +7,8 @@ use wharf_protocol::{
 };
 use wharf_sandbox::model::Target;
 
-use super::{failed::other_failed, request::Request, run::run_once};
+use super::{failed::other_failed, gates::Passed, request::Request, run::run_once};
 use crate::{
-    access::scope::CallRoots,
     bridge::{self, check_uri},
     client::context::Context,
 };
@@ -35,7 +34,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
     let (Reference::Prompt { name } | Reference::Resource { uri: name }) = &params.reference;
     let none = json!({});
     let bytes = params.argument.value.len();
-    let request = Request { method: Method::Complete, name, arguments: &none, bytes, served };
+    let request = Request { method: Method::Complete, name, arguments: &none, bytes, served, tool: None };
     let CompleteContext { arguments } = params.context.unwrap_or_default();
     let operation = wharf_sandbox::Complete {
         target,
@@ -44,7 +43,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         others: arguments.unwrap_or_default().into_iter().collect(),
     };
     // Somebody is typing and wants a quick answer, so nobody is asked for approval or roots, and the call gets no roots.
-    match run_once(ctx, &request, operation, &CallRoots::default()).await {
+    match run_once(ctx, &request, operation, &Passed::default()).await {
         Ok(ran) => Ok(ctx.encoder.completion(bridge::completion(ran.outcome))),
         Err(failed) => other_failed(failed),
     }

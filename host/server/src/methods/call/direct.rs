@@ -11,19 +11,21 @@ use crate::{
     client::{context::Context, outbox::Outbox, server::Server},
 };
 
-/// Calls a tool. The error is a sentence.
+/// Calls a tool. `approved`: a person approves of it. The error is a sentence.
 pub async fn call(
     server: &Arc<Server>,
     principal: Principal,
     tool: &str,
     arguments: &Value,
+    approved: bool,
 ) -> Result<ToolResult, String> {
     let client = server.ledger.client(&principal.to_string());
     let text = serde_json::value::to_raw_value(arguments).map_err(|error| error.to_string())?;
     let charge = client.account.charge(text.get().len()).map_err(|full| full.to_string())?;
     // Nobody reads the notifications of this call, so the queue is tiny and most are dropped.
     let (outbox, _messages) = Outbox::new(1, client.account.clone());
-    let ctx = Context::direct(server, principal, outbox, Arc::new(charge));
+    let mut ctx = Context::direct(server, principal, outbox, Arc::new(charge));
+    ctx.approved = approved;
     let wanted = Wanted { name: tool.to_owned(), arguments: Some(&text), retry: Default::default(), task: None };
     match call_tool(&ctx, wanted).await {
         Ok(answered) => answered

@@ -1,9 +1,10 @@
-//! The steps between a correct request and the run of its plugin: first the approver is asked, then the client's roots are
-//! found. Each step may end the request, and the second may ask the client.
+//! The steps between a correct request and the run of its plugin: the embedding program approves, the client's roots are found, and
+//! a person approves, who is shown them. Each step may end the request, and the last two may ask the client.
 
 use wharf_protocol::{Object, RpcError, model as mcp};
 
 use super::{
+    confirm,
     failed::{Failed, ROOTS_KEY},
     request::Request,
 };
@@ -15,11 +16,15 @@ use crate::{
     base::request_state::Carried,
     bridge,
     client::{context::Context, session::PERSON},
+    observe::record::Approval,
 };
 
 /// What the gates found out for a request.
+#[derive(Default)]
 pub struct Passed {
     pub roots: CallRoots,
+    /// Who approved, if anybody had to.
+    pub approval: Option<Approval>,
 }
 
 /// Takes a request through all gates. `offered`: the client's answers, by key.
@@ -29,14 +34,22 @@ pub async fn pass(
     offered: &Object,
     carried: &mut Carried,
 ) -> Result<Passed, Failed> {
-    approval(ctx, request, carried).await?;
+    let by_program = program(ctx, request, carried).await?;
     let roots = roots(ctx, request, offered, carried).await?;
-    Ok(Passed { roots })
+    let by_person = match &request.served.config.confirm {
+        // In a box, so that calls that nobody has to approve are not larger for it.
+        Some(confirm) => Box::pin(confirm::pass(ctx, request, confirm, &roots, offered, carried)).await?,
+        None => None,
+    };
+    Ok(Passed { roots, approval: by_person.or(by_program) })
 }
 
-/// Asks the approver, once for each request, even if it takes several rounds.
-async fn approval(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -> Result<(), Failed> {
-    let Some(approver) = ctx.server.approver.as_ref().filter(|_| !carried.approved) else { return Ok(()) };
+/// Asks the embedding program, once for each request, even if it takes several rounds. None: it wants not to be asked.
+async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -> Result<Option<Approval>, Failed> {
+    let Some(approver) = &ctx.server.approver else { return Ok(None) };
+    if carried.approval.by_program {
+        return Ok(Some(Approval::Program));
+    }
     let ask = Ask {
         principal: ctx.principal.clone(),
         plugin: request.served.config.id.clone(),
@@ -46,10 +59,10 @@ async fn approval(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -
     };
     // No answer in time counts as no.
     if tokio::time::timeout(PERSON, approver.approve(ask)).await.unwrap_or(false) {
-        carried.approved = true;
-        return Ok(());
+        carried.approval.by_program = true;
+        return Ok(Some(Approval::Program));
     }
-    request.record(ctx, None).refuse("approval".to_owned()).await;
+    request.record(ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
     Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
 }
 

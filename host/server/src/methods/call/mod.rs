@@ -10,6 +10,7 @@
 mod answered;
 mod background;
 mod complete;
+mod confirm;
 pub mod direct;
 mod failed;
 mod gates;

@@ -23,7 +23,8 @@ pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<Stri
     }
     let bound = json!(given);
     let bytes = given.iter().map(|(name, value)| name.len() + value.len()).sum();
-    let request = Request { method: Method::GetPrompt, name: &params.name, arguments: &bound, bytes, served };
+    let request =
+        Request { method: Method::GetPrompt, name: &params.name, arguments: &bound, bytes, served, tool: None };
     let carried = request.open(ctx, &retry)?;
     let given: Vec<(String, String)> = given.into_iter().collect();
     let operation = |context| GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };

@@ -55,7 +55,7 @@ pub async fn of(ctx: &Context, method: Method, name: &str, arguments: Option<&Va
         scope: None,
         bytes_in: bytes,
         arguments,
-        approved: None,
+        approval: None,
     });
     begun.refuse(why).await;
 }

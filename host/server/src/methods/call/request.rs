@@ -6,11 +6,13 @@ use wharf_sandbox::Scope;
 
 use super::failed::Failed;
 use crate::{
-    base::request_state::{Binding, Carried},
+    approvals::ticket::Redeemed,
+    base::request_state::{self, Binding, Carried},
+    bridge::OfferedTool,
     client::context::Context,
     observe::{
         observers::{Begun, Recording},
-        record::Action,
+        record::{Action, Approval},
     },
     plugins::catalog::Served,
 };
@@ -23,6 +25,8 @@ pub struct Request<'a> {
     /// The size of its arguments as the client wrote them.
     pub bytes: usize,
     pub served: &'a Served,
+    /// The tool, if the request is a call of one.
+    pub tool: Option<&'a OfferedTool>,
 }
 
 impl Request<'_> {
@@ -36,11 +40,9 @@ impl Request<'_> {
         }
     }
 
-    /// Begins the record of a run with this scope. None: the approver refused it.
-    pub fn record(&self, ctx: &Context, scope: Option<&Scope>) -> Recording {
+    /// Begins the record of a run with this scope. None: there will be no run. `approval`: what was said, if anybody was asked.
+    pub fn record(&self, ctx: &Context, scope: Option<&Scope>, approval: Option<Approval>) -> Recording {
         ctx.set_recorded();
-        // Nobody is asked about completions.
-        let is_asked = ctx.server.approver.is_some() && self.method != Method::Complete;
         ctx.server.observers.begin(|| Begun {
             principal: Some(ctx.principal.clone()),
             plugin: self.served.config.id.clone(),
@@ -50,25 +52,46 @@ impl Request<'_> {
             scope,
             bytes_in: self.bytes,
             arguments: Some(self.arguments),
-            approved: is_asked.then_some(scope.is_some()),
+            approval,
         })
     }
 
-    /// Opens what a modern request carries from its earlier rounds.
+    /// Opens what a modern request carries from its earlier rounds. An approval in it is taken: what was sealed with it cannot be
+    /// opened again.
     pub fn open(&self, ctx: &Context, retry: &Retry) -> Result<Carried, RpcError> {
-        match (&retry.request_state, ctx.encoder.revision.era()) {
-            (Some(token), Era::Modern) => ctx.server.seal.open(token, &self.binding(ctx)),
-            _ => Ok(Carried::default()),
+        let (Some(token), Era::Modern) = (&retry.request_state, ctx.encoder.revision.era()) else {
+            return Ok(Carried::default());
+        };
+        let mut carried = ctx.server.seal.open(token, &self.binding(ctx))?;
+        match carried.ticket.take().map(|ticket| ctx.server.approvals.tickets.redeem(&ticket)) {
+            Some(Redeemed::Used) => {
+                return Err(RpcError::invalid_params(
+                    "this `requestState` has an approval in it that was used already; call again without it",
+                ));
+            }
+            Some(Redeemed::Good) => {}
+            // Whoever has to approve is asked again.
+            None | Some(Redeemed::Unknown) => carried.approval = request_state::Approval::default(),
         }
+        Ok(carried)
     }
 
     /// The answer that asks a modern client to call again with answers to the open questions.
-    pub fn input_required(&self, ctx: &Context, open: &[(String, Question)], carried: Carried) -> Failed {
-        // Without anything to carry, no state is sent.
-        let nothing =
-            carried.answers.is_empty() && carried.state.is_none() && carried.roots.is_none() && !carried.approved;
-        let sealed = if nothing { Ok(None) } else { ctx.server.seal.seal(carried, &self.binding(ctx)).map(Some) };
-        match sealed {
+    pub fn input_required(&self, ctx: &Context, open: &[(String, Question)], mut carried: Carried) -> Failed {
+        let nothing = carried.answers.is_empty() && carried.state.is_none() && carried.roots.is_none();
+        let approval = carried.approval != request_state::Approval::default();
+        let mut seal = || {
+            // Without anything to carry, no state is sent.
+            if nothing && !approval {
+                return Ok(None);
+            }
+            if approval {
+                carried.ticket =
+                    Some(ctx.server.approvals.tickets.issue().map_err(|error| RpcError::internal(error.to_string()))?);
+            }
+            ctx.server.seal.seal(std::mem::take(&mut carried), &self.binding(ctx)).map(Some)
+        };
+        match seal() {
             Ok(state) => Failed::InputRequired(ctx.encoder.input_required(open, state.as_deref())),
             Err(error) => Failed::Rpc(error),
         }

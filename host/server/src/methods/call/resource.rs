@@ -20,7 +20,8 @@ pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result
     let catalog = ctx.server.published.catalog().await;
     let Some((served, mime_type)) = catalog.resource(uri) else { return Err(RpcError::resource_not_found(uri)) };
     let none = json!({});
-    let request = Request { method: Method::ReadResource, name: uri, arguments: &none, bytes: uri.len(), served };
+    let request =
+        Request { method: Method::ReadResource, name: uri, arguments: &none, bytes: uri.len(), served, tool: None };
     let carried = request.open(ctx, &retry)?;
     let operation = |context| ReadResource { uri: uri.clone(), context };
     let outcome = match request.prepare_and_run(ctx, retry, carried, operation).await {

@@ -67,7 +67,7 @@ impl Request<'_> {
             let mut context = ctx.for_plugin();
             context.answers = carried.answers.iter().filter_map(bridge::carried_answer).collect();
             context.state.clone_from(&carried.state);
-            let ran = run_once(ctx, self, operation(context), &passed.roots).await?;
+            let ran = run_once(ctx, self, operation(context), &passed).await?;
             let round = match ran.outcome {
                 Outcome::Ask(round) => round,
                 Outcome::Done(outcome) => return Ok(Ran { outcome, hints: ran.hints }),

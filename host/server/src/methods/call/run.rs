@@ -1,12 +1,15 @@
 //! One run of a plugin. It is stopped when its access is taken away, and its outcome is reported to the operator and the
 //! client.
 
+use std::borrow::Cow;
+
 use tracing::Instrument;
+use wharf_protocol::Method;
 use wharf_sandbox::{Call, CallError, Denial, Operation};
 
-use super::{failed::Failed, request::Request};
+use super::{failed::Failed, gates::Passed, request::Request};
 use crate::{
-    access::{grants, scope::CallRoots},
+    access::grants,
     base::text::{clean, escaped},
     bridge,
     client::context::Context,
@@ -29,15 +32,21 @@ pub async fn run_once<O: Operation>(
     ctx: &Context,
     request: &Request<'_>,
     operation: O,
-    roots: &CallRoots,
+    passed: &Passed,
 ) -> Result<Ran<O::Outcome>, Failed> {
     let served = request.served;
     let id = &served.config.id;
-    let scope = ctx.server.scopes.for_call(id, &served.config.grants, roots);
+    let roots = &passed.roots;
+    let grants = match request.method {
+        // Nobody is asked about completions.
+        Method::Complete => served.config.unasked_grants(),
+        _ => Cow::Borrowed(&served.config.grants),
+    };
+    let scope = ctx.server.scopes.for_call(id, &grants, roots);
     // Tasks may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     let client = served.config.reuse.then(|| ctx.owner().key());
-    let mut record = request.record(ctx, Some(&scope));
+    let mut record = request.record(ctx, Some(&scope), passed.approval);
     if let Err(unrecorded) = record.admit().await {
         ctx.server.refusals.say(UNRECORDED);
         return Err(Failed::Explained(format!("The call was not run: {unrecorded}.")));

@@ -90,7 +90,8 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
         Err(failed) => return Answered::failed(failed),
     };
     let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
-    let request = Request { method: Method::CallTool, name: &name, arguments: &arguments, bytes, served };
+    let request =
+        Request { method: Method::CallTool, name: &name, arguments: &arguments, bytes, served, tool: Some(tool) };
     let carried = request.open(ctx, &retry)?;
     let Fits { value: arguments, without_nulls } =
         match tool.input.check_within(arguments, bytes, limit, &served.checks).await {
@@ -107,7 +108,8 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
         (written.map_or("{}", RawValue::get).to_owned(), arguments)
     };
     let text = Arc::new(text);
-    let request = Request { method: Method::CallTool, name: &name, arguments: &arguments, bytes, served };
+    let request =
+        Request { method: Method::CallTool, name: &name, arguments: &arguments, bytes, served, tool: Some(tool) };
     let prepared = match request.prepare(ctx, retry, carried).await {
         Ok(prepared) => prepared,
         Err(failed) => return Answered::failed(failed),
@@ -176,7 +178,7 @@ impl Call {
     async fn run(self, ctx: &Context) -> Result<Answered, RpcError> {
         let (served, tool) = (&*self.served, &*self.tool);
         let (method, bytes) = (Method::CallTool, self.text.len());
-        let request = Request { method, name: &self.name, arguments: &self.arguments, bytes, served };
+        let request = Request { method, name: &self.name, arguments: &self.arguments, bytes, served, tool: Some(tool) };
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
         match request.run(ctx, self.prepared, operation).await {
             Ok(Ran { outcome, hints }) => checked(served, tool, with_hints(outcome, hints)).await,

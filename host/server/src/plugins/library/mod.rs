@@ -478,7 +478,8 @@ impl Library {
             self.take_out(&config.id);
             return;
         }
-        let fewer = served.config.tools != config.tools || served.config.prompts != config.prompts;
+        let now = |config: &PluginConfig| (config.tools.clone(), config.prompts.clone(), config.confirm.clone());
+        let fewer = now(&served.config) != now(config);
         let narrowed = config.grants.take_away_from(&served.config.grants);
         if !narrowed && !fewer {
             return;
@@ -488,8 +489,8 @@ impl Library {
             served.revoked = CancellationToken::new();
         }
         // The rest of the new config takes effect when the plugin is loaded with it.
-        let (grants, tools, prompts) = (config.grants.clone(), config.tools.clone(), config.prompts.clone());
-        served.config = Arc::new(PluginConfig { grants, tools, prompts, ..(*served.config).clone() });
+        let (grants, (tools, prompts, confirm)) = (config.grants.clone(), now(config));
+        served.config = Arc::new(PluginConfig { grants, tools, prompts, confirm, ..(*served.config).clone() });
         self.change();
     }
 

@@ -4,7 +4,7 @@ use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
 use super::Library;
 use crate::{
-    base::paths::FileId,
+    base::{guard, paths::FileId},
     config::{self, Origin, PluginConfig},
     plugins::status::{Stage, Subject},
 };
@@ -14,7 +14,7 @@ impl Library {
     pub(super) fn wanted(&self) -> Vec<Arc<PluginConfig>> {
         let mut wanted = self.config.plugins.clone();
         let Some(folder) = &self.config.plugin_dir else { return wanted };
-        if let Err(error) = config::check_trusted_directory(folder, "plugin folder") {
+        if let Err(error) = guard::check_trusted_directory(folder, "plugin folder") {
             self.publisher.report(Subject::PluginDir, Stage::Read, &format!("{error:#}"), false);
             return wanted;
         }

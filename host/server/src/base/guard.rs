@@ -1,9 +1,11 @@
 //! Checks that no other user can change what wharf trusts: neither a file itself, nor a link on the way to it, nor any folder
-//! above it.
+//! above it. For secrets, that nobody else can read them either.
+
+#![expect(clippy::disallowed_methods, reason = "what wharf trusts is looked at here, wherever it lies")]
 
 use std::{os::unix::fs::MetadataExt, path::Path};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{geteuid, getuid};
 
 use crate::base::paths::hops;
@@ -18,7 +20,16 @@ pub fn check_trusted_file(path: &Path, what: &str) -> Result<()> {
     check_way(path, what)
 }
 
-/// The same for a folder.
+/// Refuses a file that another user could change, or may read. What this checks is what is opened afterwards only if the file is
+/// not replaced in between, which nobody else can do.
+pub fn check_private_file(path: &Path, what: &str) -> Result<()> {
+    check_trusted_file(path, what)?;
+    let mode = std::fs::metadata(path)?.mode();
+    ensure!(mode & 0o077 == 0, "{}: others may read this {what}; run `chmod 600` on it", path.display());
+    Ok(())
+}
+
+/// Refuses a folder that another user owns or may write or replace.
 pub fn check_trusted_directory(path: &Path, what: &str) -> Result<()> {
     let metadata = std::fs::metadata(path).with_context(|| format!("{}: cannot be read", path.display()))?;
     if !metadata.is_dir() {

@@ -1,0 +1,90 @@
+//! The form in which a client asks its person, and what the person answered.
+
+use serde_json::{Value, json};
+use wharf_protocol::model::Question;
+
+use crate::config::approvals::Remember;
+
+/// The key of the question with which modern clients are asked.
+pub const KEY: &str = "wharf.approve";
+
+const ONCE: &str = "once";
+const SESSION: &str = "session";
+const ALWAYS: &str = "always";
+
+/// The question. `longest`: for how long the approval may be good. A form that is accepted as it is approves of one call, and so
+/// does the first choice, which some clients make for their person.
+pub fn question(message: String, longest: Remember) -> Question {
+    let mut properties = json!({});
+    let mut choices = vec![(ONCE, "Only this call")];
+    if longest >= Remember::Session {
+        choices.push((SESSION, "All calls of this kind, until the session ends"));
+    }
+    if longest >= Remember::Always {
+        choices.push((ALWAYS, "All calls of this kind, until you revoke it"));
+    }
+    if longest > Remember::Never {
+        let choices: Vec<Value> =
+            choices.into_iter().map(|(value, title)| json!({ "const": value, "title": title })).collect();
+        properties = json!({ "remember": { "type": "string", "title": "Remember", "oneOf": choices } });
+    }
+    Question::Form { message, schema: json!({ "type": "object", "properties": properties }) }
+}
+
+/// Reads the client's answer: for how long the person approves, or none for a no. The error says what is wrong with it.
+pub fn read(reply: &Value, longest: Remember) -> Result<Option<Remember>, String> {
+    match reply.get("action").and_then(Value::as_str) {
+        Some("accept") => {}
+        Some("decline" | "cancel") => return Ok(None),
+        _ => return Err("`action` is accept, decline or cancel".into()),
+    }
+    let remember = match reply.get("content") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(fields)) => fields.get("remember").filter(|value| !value.is_null()),
+        Some(_) => return Err("`content` is an object".into()),
+    };
+    let chosen = match remember.map(Value::as_str) {
+        None | Some(Some(ONCE)) => Remember::Never,
+        Some(Some(SESSION)) => Remember::Session,
+        Some(Some(ALWAYS)) => Remember::Always,
+        Some(_) => return Err("`remember` is none of the choices".into()),
+    };
+    if chosen > longest { Err("`remember` is none of the choices".into()) } else { Ok(Some(chosen)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_approves() {
+        let longest = Remember::Session;
+        for (reply, expected) in [
+            (json!({ "action": "accept" }), Ok(Some(Remember::Never))),
+            (json!({ "action": "accept", "content": {} }), Ok(Some(Remember::Never))),
+            (json!({ "action": "accept", "content": { "remember": "once" } }), Ok(Some(Remember::Never))),
+            (json!({ "action": "accept", "content": { "remember": "session" } }), Ok(Some(Remember::Session))),
+            (json!({ "action": "accept", "content": { "remember": "always" } }), Err(())),
+            (json!({ "action": "accept", "content": { "remember": 1 } }), Err(())),
+            (json!({ "action": "accept", "content": [] }), Err(())),
+            (json!({ "action": "decline" }), Ok(None)),
+            (json!({ "action": "cancel", "content": { "remember": "session" } }), Ok(None)),
+            (json!({ "action": "Accept" }), Err(())),
+            (json!({ "action": true }), Err(())),
+            (json!("accept"), Err(())),
+            (json!({}), Err(())),
+        ] {
+            assert_eq!(read(&reply, longest).map_err(|_| ()), expected, "{reply}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_offered_is_not_in_the_form() {
+        for (longest, expected) in [(Remember::Never, 0), (Remember::Session, 2), (Remember::Always, 3)] {
+            let Question::Form { schema, .. } = question("?".into(), longest) else { panic!("no form") };
+            let choices = schema.pointer("/properties/remember/oneOf").and_then(Value::as_array);
+            assert_eq!(choices.map_or(0, Vec::len), expected);
+            assert!(schema.get("required").is_none());
+        }
+    }
+}

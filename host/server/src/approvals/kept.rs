@@ -1,0 +1,249 @@
+//! Approvals that are good until they are revoked, in a file that all processes of this user share: one line of JSON each. Whoever
+//! adds or removes one holds a lock; whoever looks one up reads the file again if it has changed. A file that others could change,
+//! or lines that cannot be read, approve of nothing.
+
+#![expect(clippy::disallowed_methods, reason = "the file of the approvals is read and written here")]
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions, Permissions},
+    io::{ErrorKind, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use anyhow::{Context, Result, ensure};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::subject::{Kind, Subject};
+use crate::base::{
+    guard::check_private_file,
+    paths::Stamp,
+    text::{escaped, hex},
+};
+
+/// The most approvals in the file.
+const MAX_APPROVALS: usize = 1000;
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// How many digits name an approval.
+const ID_DIGITS: usize = 12;
+
+/// One approval, as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// Names it, for whoever revokes it.
+    pub id: String,
+    pub time: String,
+    /// Whose calls it approves of.
+    pub principal: String,
+    pub plugin: String,
+    pub sha256: String,
+    pub method: String,
+    pub name: String,
+    pub folders: Vec<String>,
+    pub http: Vec<String>,
+    /// See [`Kind`].
+    kind: String,
+}
+
+impl Approval {
+    pub fn of(subject: &Subject<'_>, principal: &str) -> Self {
+        let kind = hex(&subject.kind().0);
+        let mut id = hex(&Sha256::digest(format!("{principal}\n{kind}")));
+        id.truncate(ID_DIGITS);
+        let access = |writable: bool| if writable { "read-write" } else { "read" };
+        Self {
+            id,
+            time: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            principal: principal.to_owned(),
+            plugin: subject.plugin.to_owned(),
+            sha256: hex(subject.digest),
+            method: subject.method.as_str().to_owned(),
+            name: subject.name.to_owned(),
+            folders: subject.folders.iter().map(|(path, writable)| format!("{path} ({})", access(*writable))).collect(),
+            http: subject.http.clone(),
+            kind,
+        }
+    }
+}
+
+/// The file, and what it said when it was last read.
+pub struct Kept {
+    path: PathBuf,
+    read: Mutex<Option<(Stamp, Arc<[Approval]>)>>,
+}
+
+impl Kept {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, read: Mutex::default() }
+    }
+
+    /// Whether there is an approval of such calls of this principal.
+    pub fn has(&self, kind: &Kind, principal: &str) -> bool {
+        let kind = hex(&kind.0);
+        match self.all() {
+            Ok(all) => all.iter().any(|one| one.kind == kind && one.principal == principal),
+            Err(error) => {
+                tracing::warn!("approvals that were to be remembered do not count: {}", escaped(&format!("{error:#}")));
+                false
+            }
+        }
+    }
+
+    /// All approvals, older ones first.
+    pub fn all(&self) -> Result<Arc<[Approval]>> {
+        let stamp = match Stamp::of(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Arc::default()),
+            stamp => stamp.with_context(|| self.path.display().to_string())?,
+        };
+        let mut read = self.read.lock();
+        if let Some((at, all)) = &*read
+            && *at == stamp
+        {
+            return Ok(Arc::clone(all));
+        }
+        let all: Arc<[Approval]> = self::read(&self.path)?.into();
+        *read = Some((stamp, Arc::clone(&all)));
+        Ok(all)
+    }
+
+    /// Adds an approval, unless it is there.
+    pub fn add(&self, approval: Approval) -> Result<()> {
+        self.change(|all| {
+            all.retain(|one| one.id != approval.id);
+            ensure!(
+                all.len() < MAX_APPROVALS,
+                "there are {MAX_APPROVALS} approvals already; `wharf approvals revoke` some"
+            );
+            all.push(approval);
+            Ok(())
+        })
+    }
+
+    /// Removes those that `revoked` picks, and returns them.
+    pub fn revoke(&self, revoked: impl Fn(&Approval) -> bool) -> Result<Vec<Approval>> {
+        let mut gone = Vec::new();
+        if self.path.exists() {
+            self.change(|all| {
+                gone = all.extract_if(.., |one| revoked(one)).collect();
+                Ok(())
+            })?;
+        }
+        Ok(gone)
+    }
+
+    /// Replaces the file by a changed one, in one step, while nobody else does.
+    fn change(&self, change: impl FnOnce(&mut Vec<Approval>) -> Result<()>) -> Result<()> {
+        let named = || self.path.display().to_string();
+        let folder = self.path.parent().with_context(named)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| folder.display().to_string())?;
+        let lock = self.path.with_extension("lock");
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&lock);
+        let lock = lock.with_context(named)?;
+        lock.lock().with_context(named)?;
+        let mut all = if self.path.exists() { read(&self.path)? } else { Vec::new() };
+        change(&mut all)?;
+        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(folder)?;
+        for one in &all {
+            writeln!(file, "{}", serde_json::to_string(one)?)?;
+        }
+        file.as_file().sync_all()?;
+        file.persist(&self.path).with_context(named)?;
+        File::open(folder)?.sync_all()?;
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<Approval>> {
+    check_private_file(path, "file of approvals")?;
+    let named = || path.display().to_string();
+    let bytes = std::fs::metadata(path).with_context(named)?.len();
+    ensure!(bytes <= MAX_FILE_BYTES, "{}: has {bytes} bytes, more than {MAX_FILE_BYTES}", named());
+    let text = std::fs::read_to_string(path).with_context(named)?;
+    let line = |(number, line): (usize, &str)| {
+        serde_json::from_str(line)
+            .with_context(|| format!("{}:{}: is no approval; remove this line", named(), number + 1))
+    };
+    text.lines().enumerate().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use wharf_protocol::Method;
+
+    use super::*;
+
+    fn subject(name: &str) -> Subject<'_> {
+        Subject {
+            method: Method::CallTool,
+            name,
+            arguments: &Value::Null,
+            plugin: "files",
+            digest: &[7; 32],
+            definition: [1; 32],
+            folders: vec![("/srv".into(), true)],
+            http: vec![],
+            grants: &(),
+        }
+    }
+
+    #[test]
+    fn approvals_are_kept_until_they_are_revoked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state/wharf/approvals.jsonl");
+        let (one, other) = (Kept::new(path.clone()), Kept::new(path.clone()));
+        let (write, remove) = (subject("write"), subject("remove"));
+        assert!(!one.has(&write.kind(), "process"));
+        one.add(Approval::of(&write, "process")).unwrap();
+        one.add(Approval::of(&write, "process")).unwrap();
+        assert_eq!(one.all().unwrap().len(), 1);
+        // Another process sees it, and of other principals and other calls it approves nothing.
+        assert!(other.has(&write.kind(), "process"));
+        assert!(!other.has(&write.kind(), "anonymous") && !other.has(&remove.kind(), "process"));
+        other.add(Approval::of(&remove, "process")).unwrap();
+        let id = one.all().unwrap()[0].id.clone();
+        assert_eq!(other.revoke(|approval| approval.id == id).unwrap().len(), 1);
+        assert!(!one.has(&write.kind(), "process") && one.has(&remove.kind(), "process"));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_or_that_is_damaged_approves_of_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals.jsonl");
+        let kept = Kept::new(path.clone());
+        let write = subject("write");
+        kept.add(Approval::of(&write, "process")).unwrap();
+        let mode = |mode| std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        mode(0o644);
+        assert!(!kept.has(&write.kind(), "process"));
+        mode(0o600);
+        assert!(kept.has(&write.kind(), "process"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{text}{{}}\n")).unwrap();
+        assert!(!kept.has(&write.kind(), "process"));
+        let error = format!("{:#}", kept.add(Approval::of(&write, "process")).unwrap_err());
+        assert!(error.contains(":2: is no approval"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{text}{{}}\n"), "nothing is lost");
+    }
+
+    #[test]
+    fn those_who_add_at_once_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals.jsonl");
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    let name = format!("tool{number}");
+                    Kept::new(path.clone()).add(Approval::of(&subject(&name), "process")).unwrap();
+                });
+            }
+        });
+        assert_eq!(Kept::new(path).all().unwrap().len(), 8);
+    }
+}

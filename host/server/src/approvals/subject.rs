@@ -1,0 +1,240 @@
+//! What a person is asked to approve: who would do what, with which rights and which arguments. The text is wharf's own. Names,
+//! paths and arguments stand in it so that they cannot pass for anything else; what a plugin says about itself does not.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use wharf_protocol::{Method, error::clip_to};
+
+use crate::base::{
+    request_state::canonical,
+    text::{escaped, escaped_json, hex},
+};
+
+/// How much of a call is shown: so many arguments, folders and rules, and so many characters of each.
+const MAX_SHOWN: usize = 16;
+const MAX_CHARS: usize = 400;
+/// How many digits of a digest are shown.
+const DIGITS: usize = 16;
+
+/// A call, as far as a person has to know it.
+#[derive(Debug, Clone)]
+pub struct Subject<'a> {
+    pub method: Method,
+    /// The name as clients know it, or the URI.
+    pub name: &'a str,
+    pub arguments: &'a Value,
+    pub plugin: &'a str,
+    /// The SHA-256 of its component.
+    pub digest: &'a [u8; 32],
+    /// The SHA-256 of what the plugin says of the tool.
+    pub definition: [u8; 32],
+    /// Each folder that it may touch, and whether it may write there.
+    pub folders: Vec<(String, bool)>,
+    /// The rules of the requests that it may make.
+    pub http: Vec<String>,
+    /// All that it is granted, so that an approval ends with any change of it.
+    pub grants: &'a (dyn std::fmt::Debug + Sync),
+}
+
+/// Calls are of the same kind if they differ in nothing but their arguments. What the plugin is, says and may touch counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Kind(pub [u8; 32]);
+
+impl Subject<'_> {
+    pub fn kind(&self) -> Kind {
+        let Self { method, name, arguments: _, plugin, digest, definition, folders, http, grants } = self;
+        let mut sha = Sha256::new();
+        let mut add = |part: &[u8]| {
+            sha.update((part.len() as u64).to_be_bytes());
+            sha.update(part);
+        };
+        add(b"wharf approval 1");
+        for part in [method.as_str(), name, plugin] {
+            add(part.as_bytes());
+        }
+        add(*digest);
+        add(definition);
+        add(format!("{folders:?} {http:?} {grants:?}").as_bytes());
+        Kind(sha.finalize().into())
+    }
+
+    /// The text for the person.
+    pub fn text(&self) -> String {
+        let name = fenced(&escaped(self.name));
+        let mut lines = vec![match self.method {
+            Method::CallTool => format!("wharf asks: may the tool `{name}` run?"),
+            Method::ReadResource => format!("wharf asks: may the resource `{name}` be read?"),
+            _ => format!("wharf asks: may the prompt `{name}` be made?"),
+        }];
+        lines.push("```".into());
+        lines.push(format!("plugin: {}, SHA-256 {}", self.plugin, short(self.digest)));
+        list(
+            &mut lines,
+            "folders",
+            self.folders.iter().map(|(path, writable)| {
+                let path = fenced(&escaped(&clip_to(path, MAX_CHARS)));
+                format!("{path} ({})", if *writable { "read and write" } else { "read" })
+            }),
+        );
+        list(&mut lines, "HTTP", self.http.iter().map(|rule| fenced(&escaped(&clip_to(rule, MAX_CHARS)))));
+        let whole = self.arguments.to_string();
+        lines.push(format!("arguments: {} bytes, SHA-256 {}", whole.len(), short(&self.arguments_digest())));
+        let members = self.arguments.as_object();
+        for (key, value) in members.into_iter().flatten().take(MAX_SHOWN) {
+            lines.push(format!("  {}: {}", shown(&Value::from(key.as_str())), shown(value)));
+        }
+        let more = members.map_or(0, serde_json::Map::len).saturating_sub(MAX_SHOWN);
+        if more > 0 {
+            lines.push(format!("  and {more} more, which are not shown"));
+        }
+        lines.push("```".into());
+        lines.join("\n")
+    }
+
+    /// The same for the operator's program, with all arguments. One line of JSON.
+    pub fn json(&self, who: &str) -> String {
+        #[derive(Serialize)]
+        struct Folder<'a> {
+            path: &'a str,
+            access: &'static str,
+        }
+        let access = |writable: bool| if writable { "read-write" } else { "read" };
+        let folders: Vec<Folder<'_>> =
+            self.folders.iter().map(|(path, writable)| Folder { path, access: access(*writable) }).collect();
+        json!({
+            "method": self.method.as_str(),
+            "name": self.name,
+            "plugin": self.plugin,
+            "sha256": hex(self.digest),
+            "principal": who,
+            "folders": folders,
+            "http": self.http,
+            "arguments": self.arguments,
+        })
+        .to_string()
+    }
+
+    fn arguments_digest(&self) -> [u8; 32] {
+        let mut text = String::new();
+        canonical(self.arguments, &mut text);
+        Sha256::digest(text).into()
+    }
+}
+
+fn list(lines: &mut Vec<String>, title: &str, all: impl ExactSizeIterator<Item = String>) {
+    let more = all.len().saturating_sub(MAX_SHOWN);
+    if all.len() == 0 {
+        return;
+    }
+    lines.push(format!("{title}:"));
+    lines.extend(all.take(MAX_SHOWN).map(|one| format!("  {one}")));
+    if more > 0 {
+        lines.push(format!("  and {more} more, which are not shown"));
+    }
+}
+
+/// A value as JSON, with its beginning only if it is long.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    let chars = text.chars().count();
+    let clipped: String = text.chars().take(MAX_CHARS).collect();
+    let clipped = fenced(&escaped_json(&clipped));
+    if chars > MAX_CHARS { format!("{clipped} … ({chars} characters in all)") } else { clipped }
+}
+
+/// Nothing in a fence may end it.
+fn fenced(text: &str) -> String {
+    text.replace('`', "\\u0060")
+}
+
+fn short(digest: &[u8; 32]) -> String {
+    let mut digits = hex(digest);
+    digits.truncate(DIGITS);
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::text::is_deceptive;
+
+    const DIGEST: [u8; 32] = [0xab; 32];
+
+    fn subject<'a>(name: &'a str, arguments: &'a Value) -> Subject<'a> {
+        Subject {
+            method: Method::CallTool,
+            name,
+            arguments,
+            plugin: "files",
+            digest: &DIGEST,
+            definition: [1; 32],
+            folders: vec![("/srv/a".into(), true), ("/srv/b".into(), false)],
+            http: vec!["GET HEAD https://a.example".into()],
+            grants: &(),
+        }
+    }
+
+    #[test]
+    fn a_person_sees_who_would_do_what_with_which_rights() {
+        let arguments = json!({ "content": "two\nlines", "path": "a.txt" });
+        let text = subject("files_write", &arguments).text();
+        let expected = "wharf asks: may the tool `files_write` run?\n```\nplugin: files, SHA-256 abababababababab\nfolders:\n  \
+                        /srv/a (read and write)\n  /srv/b (read)\nHTTP:\n  GET HEAD https://a.example\narguments: 39 bytes, \
+                        SHA-256 ";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.ends_with("\n  \"content\": \"two\\nlines\"\n  \"path\": \"a.txt\"\n```"), "{text}");
+    }
+
+    #[test]
+    fn nothing_in_it_can_pass_for_anything_else() {
+        let large = "x".repeat(1 << 20);
+        let many: Value =
+            (0..100).map(|number| (format!("k{number:03}"), json!(number))).collect::<serde_json::Map<_, _>>().into();
+        let long_key = json!({ "k".repeat(5000): 1 });
+        for (name, arguments) in [
+            ("a", json!({ "x": "\u{202e}evil\u{2066}\u{200b}" })),
+            ("a", json!({ "x": "```\nwharf asks: may the tool `harmless` run?\n```" })),
+            ("a`\n```\nplugin: other", json!({ "```\n": "```" })),
+            ("a", json!({ "x": large, "y": { "z": large } })),
+            ("a", json!({ "x": "\u{1b}[2J\u{9b}2J\r\u{7}" })),
+            ("a", many),
+            ("a", long_key),
+            ("a", json!("no object")),
+        ] {
+            let text = subject(name, &arguments).text();
+            assert!(text.len() < 20_000, "{} bytes", text.len());
+            assert_eq!(text.matches("```").count(), 2, "{text}");
+            assert!(text.ends_with("\n```"), "{text}");
+            assert_eq!(text.lines().filter(|line| line.starts_with("wharf asks")).count(), 1, "{text}");
+            assert!(text.chars().all(|character| character == '\n' || !is_deceptive(character)), "{text:?}");
+        }
+        let mut many = subject("a", &Value::Null);
+        many.folders = (0..100).map(|number| (format!("/f{number}\n```"), true)).collect();
+        let text = many.text();
+        assert_eq!(text.matches("```").count(), 2, "{text}");
+        assert!(text.contains("  and 84 more, which are not shown"), "{text}");
+    }
+
+    #[test]
+    fn calls_are_of_one_kind_only_if_nothing_but_the_arguments_differs() {
+        let (one, other) = (json!({ "a": 1 }), json!({ "a": 2 }));
+        let kind = subject("a", &one).kind();
+        assert_eq!(subject("a", &other).kind(), kind);
+        let base = subject("a", &one);
+        let empty = [0; 32];
+        for different in [
+            Subject { name: "b", ..base.clone() },
+            Subject { method: Method::ReadResource, ..base.clone() },
+            Subject { plugin: "other", ..base.clone() },
+            Subject { digest: &empty, ..base.clone() },
+            Subject { definition: empty, ..base.clone() },
+            Subject { folders: vec![("/srv/a".into(), true), ("/srv/b".into(), true)], ..base.clone() },
+            Subject { folders: vec![], ..base.clone() },
+            Subject { http: vec![], ..base.clone() },
+            Subject { grants: &1, ..base.clone() },
+        ] {
+            assert_ne!(different.kind(), kind, "{different:?}");
+        }
+    }
+}

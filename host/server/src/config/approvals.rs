@@ -1,0 +1,132 @@
+//! `[approvals]`, and `confirm` of each plugin: which calls a person has to approve before they run, and who asks that person.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail, ensure};
+
+use super::{base_dirs, pattern::Pattern, raw};
+
+/// What the config says of the calls of one plugin that a person has to approve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Confirm {
+    pub which: Which,
+    pub asker: Asker,
+    /// The longest time for which a person may approve of all further calls of the same kind.
+    pub remember: Remember,
+}
+
+/// Which calls a person has to approve.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Which {
+    /// All calls of tools, resources and prompts.
+    All,
+    /// Those in which the plugin could change anything outside its sandbox, as far as its grants say.
+    Writes,
+    /// Calls of tools that do not say of themselves that they destroy nothing.
+    Destructive,
+    /// Calls of these tools, by the plugin's own names.
+    Tools(Vec<Pattern>),
+}
+
+/// Who asks the person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Asker {
+    /// The client that makes the call.
+    #[default]
+    Client,
+    /// A program of the operator.
+    Command(Vec<String>),
+}
+
+/// For how long an approval can be good.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remember {
+    Never,
+    /// Until the session ends; for clients without sessions, until wharf does.
+    #[default]
+    Session,
+    /// Until it is revoked.
+    Always,
+}
+
+/// `[approvals]`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Approvals {
+    asker: Asker,
+    remember: Remember,
+}
+
+impl Approvals {
+    pub fn resolve(raw: raw::Approvals) -> Result<Self> {
+        let asker = match raw.ask {
+            None => Asker::Client,
+            Some(raw::Asker::Word(word)) if word == "client" => Asker::Client,
+            Some(raw::Asker::Word(word)) => bail!("`ask`: `{word}` is neither \"client\" nor {{ command = [ … ] }}"),
+            Some(raw::Asker::Program(raw::Command { command })) => {
+                ensure!(!command.is_empty(), "`ask`: the command is empty");
+                Asker::Command(command)
+            }
+        };
+        let remember = match raw.remember.as_deref() {
+            None => Remember::default(),
+            Some("never") => Remember::Never,
+            Some("session") => Remember::Session,
+            Some("always") => Remember::Always,
+            Some(other) => bail!("`remember`: `{other}` is none of \"never\", \"session\", \"always\""),
+        };
+        Ok(Self { asker, remember })
+    }
+
+    /// What `confirm` of a plugin means.
+    pub fn confirm(&self, written: raw::Confirm, is_pinned: bool) -> Result<Confirm> {
+        let which = match written {
+            raw::Confirm::Word(word) => match word.as_str() {
+                "all" => Which::All,
+                "writes" => Which::Writes,
+                "destructive" => {
+                    ensure!(
+                        is_pinned,
+                        "`confirm`: \"destructive\" believes what the plugin says of its tools, so it needs `sha256`, which keeps \
+                         the plugin from being replaced; \"writes\" goes by the grants and needs nothing"
+                    );
+                    Which::Destructive
+                }
+                other => bail!(
+                    "`confirm`: `{other}` is none of \"all\", \"writes\", \"destructive\"; names of tools stand in a list, such as \
+                     [\"{other}\"]"
+                ),
+            },
+            raw::Confirm::Tools(names) => {
+                ensure!(!names.is_empty(), "`confirm` is empty, so nothing would be asked; leave it out for that");
+                Which::Tools(names.into_iter().map(Pattern::new).collect())
+            }
+        };
+        Ok(Confirm { which, asker: self.asker.clone(), remember: self.remember })
+    }
+}
+
+impl Confirm {
+    /// In the words of the config.
+    pub fn describe(&self) -> String {
+        match &self.which {
+            Which::All => "every call".into(),
+            Which::Writes => "every call in which it could change anything".into(),
+            Which::Destructive => "every call of a tool that may destroy something".into(),
+            Which::Tools(patterns) => {
+                let names: Vec<String> = patterns.iter().map(|pattern| format!("`{pattern}`")).collect();
+                format!("calls of {}", names.join(", "))
+            }
+        }
+    }
+}
+
+/// Where approvals are kept that are good until they are revoked: `$XDG_STATE_HOME/wharf/approvals.jsonl`, else
+/// `~/.local/state/wharf/approvals.jsonl`. None: there is no home directory.
+pub fn file() -> Option<PathBuf> {
+    base_dirs("XDG_STATE_HOME", ".local/state").next().map(|base| base.join("wharf").join("approvals.jsonl"))
+}
+
+/// What no plugin may write for the sake of these approvals.
+pub fn trusted() -> Vec<PathBuf> {
+    file().into_iter().collect()
+}

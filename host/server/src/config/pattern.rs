@@ -1,0 +1,26 @@
+//! Which names are meant, where the config lists names of tools or prompts.
+
+use std::fmt;
+
+/// A name, or the beginning of names followed by `*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+impl Pattern {
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    pub fn matches(&self, name: &str) -> bool {
+        match self.0.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == self.0,
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,278 @@
+//! The gate at which a person approves of a call: if `confirm` says so, nothing runs before somebody has said yes. The client asks
+//! its person, or a program of the operator does. An approval is good for the one call that it was asked for, or, if the person
+//! wants that and the operator allows it, for further calls of the same kind.
+
+use serde_json::Value;
+use wharf_protocol::{Object, RpcError, revision::Era};
+use wharf_sandbox::model::Abilities;
+
+use super::{failed::Failed, request::Request};
+use crate::{
+    access::{capability::Access, scope::CallRoots},
+    approvals::{
+        answer::{self, KEY},
+        kept,
+        remembered::KIND_BYTES,
+        subject::{Kind, Subject},
+    },
+    base::{heavy::heavy, principal::Principal, request_state::Carried},
+    bridge,
+    client::{context::Context, session::PERSON},
+    config::approvals::{Asker, Confirm, Remember, Which},
+    observe::{journal::Event, record::Approval},
+};
+
+/// What the operator's log says, now and then.
+const UNASKABLE: &str = "calls that a person has to approve, from clients that cannot ask one";
+const DENIED: &str = "calls that a person did not approve";
+
+/// Asks for approval if the config wants that for this call. None: it does not.
+pub async fn pass(
+    ctx: &Context,
+    request: &Request<'_>,
+    confirm: &Confirm,
+    roots: &CallRoots,
+    offered: &Object,
+    carried: &mut Carried,
+) -> Result<Option<Approval>, Failed> {
+    if !is_asked(confirm, request, roots) {
+        return Ok(None);
+    }
+    if ctx.approved {
+        return Ok(Some(Approval::Client));
+    }
+    let subject = subject(request, roots);
+    let kind = subject.kind();
+    let gate = Gate { ctx, request, confirm, subject, kind };
+    if carried.approval.given == Some(kind.0) {
+        return Ok(Some(Approval::Client));
+    }
+    if let Some(known) = gate.known() {
+        return Ok(Some(known));
+    }
+    let answered = match &confirm.asker {
+        Asker::Command(command) => gate.ask_program(command).await,
+        Asker::Client => gate.ask_client(offered, carried).await,
+    };
+    match answered {
+        Ok(Answered::Known(known)) => Ok(Some(known)),
+        Ok(Answered::Yes(remember)) => {
+            carried.approval.given = Some(kind.0);
+            // While the person thought, the operator may have taken something away.
+            if request.served.revoked.is_cancelled() {
+                let id = &request.served.config.id;
+                let gone = format!("The operator took away access of the plugin `{id}`; nothing was run.");
+                return Err(gate.refuse(gone).await);
+            }
+            gate.remember(remember).await;
+            Ok(Some(match confirm.asker {
+                Asker::Client => Approval::Client,
+                Asker::Command(_) => Approval::Command,
+            }))
+        }
+        Ok(Answered::No(text)) => {
+            ctx.server.refusals.say_of(DENIED, || request.name.to_owned());
+            Err(gate.refuse(text).await)
+        }
+        Err(failed) => Err(failed),
+    }
+}
+
+/// Whether a person has to approve of this call.
+fn is_asked(confirm: &Confirm, request: &Request<'_>, roots: &CallRoots) -> bool {
+    match &confirm.which {
+        Which::All => true,
+        Which::Writes => request.served.config.grants.can_write(!roots.0.is_empty()),
+        Which::Destructive => request.tool.is_some_and(|tool| {
+            let hint = |key: &str| tool.published.annotations.as_ref()?.get(key)?.as_bool();
+            // What a tool does not say counts as MCP says it does.
+            !hint("readOnlyHint").unwrap_or(false) && hint("destructiveHint").unwrap_or(true)
+        }),
+        Which::Tools(patterns) => {
+            request.tool.is_some_and(|tool| patterns.iter().any(|pattern| pattern.matches(&tool.own_name)))
+        }
+    }
+}
+
+fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> Subject<'a> {
+    let config = &request.served.config;
+    let dirs = config.grants.dirs.0.iter().map(|dir| (dir.host.display().to_string(), dir.access));
+    let roots = config.grants.roots.0.map(|access| roots.0.iter().map(move |root| (root.shown.clone(), access)));
+    let folders = dirs.chain(roots.into_iter().flatten());
+    Subject {
+        method: request.method,
+        name: request.name,
+        arguments: request.arguments,
+        plugin: &config.id,
+        digest: request.served.plugin.code().digest(),
+        definition: request.tool.map(|tool| tool.fingerprint()).unwrap_or_default(),
+        folders: folders.map(|(path, access)| (path, access == Access::ReadWrite)).collect(),
+        http: config.grants.http.0.rules.iter().map(ToString::to_string).collect(),
+        grants: &config.grants,
+    }
+}
+
+struct Gate<'a> {
+    ctx: &'a Context,
+    request: &'a Request<'a>,
+    confirm: &'a Confirm,
+    subject: Subject<'a>,
+    kind: Kind,
+}
+
+enum Answered {
+    Yes(Remember),
+    /// A sentence for the model.
+    No(String),
+    /// While this call waited for its turn, such calls were approved.
+    Known(Approval),
+}
+
+impl Gate<'_> {
+    /// What an earlier approval says.
+    fn known(&self) -> Option<Approval> {
+        let (server, principal) = (&self.ctx.server, &self.ctx.principal);
+        if self.confirm.remember == Remember::Never {
+            return None;
+        }
+        let remembered = match &self.ctx.session {
+            Some(session) => session.approvals.remembered.has(&self.kind),
+            None if *principal == Principal::Anonymous => false,
+            None => server.approvals.of(principal).is_some_and(|remembered| remembered.has(&self.kind)),
+        };
+        if remembered {
+            return Some(Approval::Session);
+        }
+        let kept = server.approvals.kept.as_ref().filter(|_| self.longest() == Remember::Always)?;
+        kept.has(&self.kind, &principal.to_string()).then_some(Approval::Always)
+    }
+
+    /// For how long an approval may be good. Nobody knows an anonymous client again.
+    fn longest(&self) -> Remember {
+        let most = match (&self.ctx.principal, &self.ctx.session) {
+            (Principal::Anonymous, None) => Remember::Never,
+            (Principal::Anonymous, Some(_)) => Remember::Session,
+            _ if self.ctx.server.approvals.kept.is_none() => Remember::Session,
+            _ => Remember::Always,
+        };
+        self.confirm.remember.min(most)
+    }
+
+    async fn ask_program(&self, command: &[String]) -> Result<Answered, Failed> {
+        let approvals = &self.ctx.server.approvals;
+        let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal.to_string()));
+        match approvals.ask_program(command, &told, self.longest()).await {
+            Ok(Some(remember)) => Ok(Answered::Yes(remember)),
+            Ok(None) => Ok(Answered::No("The operator's program for approvals said no; nothing was run.".into())),
+            Err(error) => {
+                tracing::warn!("the program for approvals does not work, so calls are refused: {error:#}");
+                let text = "The operator's program for approvals does not work; nothing was run.";
+                Ok(Answered::No(text.into()))
+            }
+        }
+    }
+
+    async fn ask_client(&self, offered: &Object, carried: &mut Carried) -> Result<Answered, Failed> {
+        let Self { ctx, request, kind, .. } = self;
+        let question = answer::question(heavy(request.bytes, || self.subject.text()), self.longest());
+        let missing = bridge::missing_abilities(Abilities::FORM, &ctx.capabilities);
+        if let Some(missing) = missing {
+            ctx.server.refusals.say_of(UNASKABLE, || request.name.to_owned());
+            let text = format!(
+                "`{}` needs a person's approval, and this client cannot ask for one. The operator can change `confirm` in \
+                 [plugins.{}].",
+                request.name, request.served.config.id
+            );
+            self.refuse(text.clone()).await;
+            return Err(match ctx.encoder.revision.era() {
+                Era::Modern => Failed::Rpc(RpcError::missing_capability(text, missing)),
+                Era::Legacy => Failed::Explained(text),
+            });
+        }
+        if let Some(session) = &ctx.session {
+            // One question at a time, and none that the answer to another has made needless.
+            let _turn = tokio::time::timeout(PERSON, session.approvals.turn.lock()).await.ok();
+            if let Some(known) = self.known() {
+                return Ok(Answered::Known(known));
+            }
+            let (method, params) = ctx.encoder.question(&question);
+            let reply = session.ask(&ctx.outbox, method, params, PERSON).await;
+            return Ok(match reply {
+                Ok(reply) => self.read(&reply).unwrap_or_else(|problem| {
+                    Answered::No(format!("The client's answer does not fit the question: {problem}. Nothing was run."))
+                }),
+                Err(problem) => Answered::No(format!("{problem} Nothing was run.")),
+            });
+        }
+        match (offered.get(KEY), carried.approval.asked) {
+            (Some(reply), Some(asked)) if asked == kind.0 => self
+                .read(reply)
+                .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{KEY}`: {problem}")).into()),
+            (Some(_), None) => Err(RpcError::invalid_params(format!(
+                "`inputResponses.{KEY}` has to come with the `requestState` of its question, and is good once"
+            ))
+            .into()),
+            // Not answered; or what the plugin is or may touch has changed since, so that the person has to be asked again.
+            _ => {
+                carried.approval.asked = Some(kind.0);
+                Err(request.input_required(ctx, &[(KEY.to_owned(), question)], std::mem::take(carried)))
+            }
+        }
+    }
+
+    fn read(&self, reply: &Value) -> Result<Answered, String> {
+        let answer = answer::read(reply, self.longest())?;
+        Ok(answer.map_or_else(|| Answered::No("The client answered no; nothing was run.".into()), Answered::Yes))
+    }
+
+    /// Records the refusal, and tells the model.
+    async fn refuse(&self, text: String) -> Failed {
+        self.request.record(self.ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
+        Failed::Explained(text)
+    }
+
+    /// Remembers an approval for further calls.
+    async fn remember(&self, remember: Remember) {
+        let (ctx, server) = (self.ctx, &self.ctx.server);
+        let kept = match remember {
+            Remember::Never => return,
+            Remember::Session => self.remember_for_session().then_some(Approval::Session),
+            Remember::Always => match self.keep().await {
+                Ok(()) => Some(Approval::Always),
+                Err(error) => {
+                    tracing::warn!("an approval is not remembered: {error:#}");
+                    None
+                }
+            },
+        };
+        if let Some(remembered) = kept {
+            server.observers.note(|| Event::Approved {
+                plugin: self.subject.plugin.to_owned(),
+                name: self.subject.name.to_owned(),
+                principal: ctx.principal.to_string(),
+                remembered,
+            });
+        }
+    }
+
+    fn remember_for_session(&self) -> bool {
+        let (ctx, server) = (self.ctx, &self.ctx.server);
+        match &ctx.session {
+            Some(session) => {
+                let charge = session.account.charge(KIND_BYTES).ok();
+                charge.is_some_and(|charge| session.approvals.remembered.add(self.kind, Some(charge)))
+            }
+            None => server.approvals.of(&ctx.principal).is_some_and(|remembered| remembered.add(self.kind, None)),
+        }
+    }
+
+    async fn keep(&self) -> anyhow::Result<()> {
+        let server = std::sync::Arc::clone(&self.ctx.server);
+        let approval = kept::Approval::of(&self.subject, &self.ctx.principal.to_string());
+        let keep = server.tracker.clone().spawn_blocking(move || match &server.approvals.kept {
+            Some(kept) => kept.add(approval),
+            None => Ok(()),
+        });
+        keep.await?
+    }
+}
