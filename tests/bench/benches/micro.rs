@@ -122,6 +122,7 @@ fn catalog(plugins: usize) -> Catalog {
         let config = Arc::new(config("").dropped_in(&format!("p{number}"), "echo.wasm".into()));
         let offer = bridge::offer(&config, Arc::new(listing.clone()), &Account::new(1 << 30)).expect("an offer");
         Served {
+            wants: None,
             plugin: echo.plugin.clone(),
             config: Arc::clone(&config),
             listed_for: config,

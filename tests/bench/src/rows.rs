@@ -125,9 +125,22 @@ pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Res
         let both = turns(effort, [&wharf, &sdk], [&mut ours, &mut theirs], 32).await?;
         report.row(ratio("HTTP legacy with sessions, fresh / SDK with sessions", 1.2, &both));
     }
+    audited(built, effort, report, &wharf).await?;
     drop(wharf);
     stdio(built, effort, report, &site.config()).await?;
     lists(built, effort, report).await
+}
+
+/// With every call on record, against none. The log has a folder of its own, as everywhere.
+async fn audited(built: &Built, effort: &Effort, report: &mut Report, plain: &Http) -> Result<()> {
+    let site = Site::new(built, &format!("[audit]\nfile = 'log/audit.jsonl'\n{ECHO}"))?;
+    let audited = Http::wharf(built, &site.config()).await?;
+    let small = message(32);
+    let mut ours = audited.connections(Era::Modern, 16, "echo", &small).await?;
+    let mut theirs = plain.connections(Era::Modern, 16, "echo", &small).await?;
+    let both = turns(effort, [&audited, plain], [&mut ours, &mut theirs], 32).await?;
+    report.row(ratio("HTTP modern, fresh, with an audit log / without", 0.95, &both));
+    Ok(())
 }
 
 async fn stdio(built: &Built, effort: &Effort, report: &mut Report, config: &Path) -> Result<()> {

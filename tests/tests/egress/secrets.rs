@@ -107,3 +107,33 @@ async fn a_secret_that_is_missing_is_named() {
     let wrong = folder.run(&["check"], &[]).await;
     assert!(e2e::folder::stderr(&wrong).contains("there is no secret `api` in [secrets]"));
 }
+
+/// A folder in which the file of a secret lies is not open, however it is granted; others are.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_plugin_reads_the_file_of_a_secret() {
+    let folder = Folder::new();
+    folder.plugin("files");
+    folder.write("private/deep/api.token", SECRET);
+    folder.set_mode("private/deep/api.token", 0o600);
+    folder.write("open/notes.txt", "notes");
+    std::os::unix::fs::symlink(folder.join("private"), folder.join("link")).unwrap();
+    let path = |name: &str| folder.join(name).display().to_string();
+    for granted in ["private", "private/deep", "link"] {
+        let (place, open, file) = (path(granted), path("open"), path("private/deep/api.token"));
+        folder.config(&format!(
+            "[secrets]\napi = {{ file = {file:?} }}\n[plugins.files]\npath = \"../../plugins/files.wasm\"\nprefix = \"\"\n\
+             [plugins.files.grants]\ndirs = [{{ host = {place:?}, access = \"read\" }}, {{ host = {open:?}, access = \"read\" }}]\n"
+        ));
+        let mut pipe = connected(&folder, &[]).await;
+        for place in [file, path(&format!("{granted}/api.token")), path(&format!("{granted}/deep/api.token"))] {
+            let read = pipe.call("read_text_file", json!({ "path": place })).await;
+            assert!(is_error(&read) && !read.to_string().contains("s3cr3t"), "{granted}: {read}");
+        }
+        let read = pipe.call("read_text_file", json!({ "path": path("open/notes.txt") })).await;
+        assert!(text(&read).contains("notes"), "{granted}: {read}");
+        pipe.close().await;
+        let checked = folder.run(&["check"], &[]).await;
+        let said = e2e::folder::stdout(&checked);
+        assert!(said.contains("is not open, because a file that [secrets] names can be read there"), "{said}");
+    }
+}

@@ -3,7 +3,8 @@
 //! Where two rules meet, the lesser right wins:
 //! - of two directories where one contains the other, both get the lesser right, because a read-only directory inside a
 //!   writable one could be written through the outer one;
-//! - a directory from which files that wharf trusts (its config, plugins, cache, binary) can be changed is read-only.
+//! - a directory from which files that wharf trusts (its config, plugins, cache, binary) can be changed is read-only;
+//! - a directory from which the file of a secret can be read is not there.
 
 use std::{collections::HashSet, path::PathBuf};
 
@@ -44,6 +45,8 @@ pub struct Granted {
 pub enum Lessened {
     /// The directory at `shown` overlaps with the read-only one at `other`.
     Overlap { shown: String, other: String },
+    /// In the directory at `shown`, or below, lies the file of a secret.
+    LeadsToSecret { shown: String },
     /// Through the directory at `shown`, wharf's own files could be changed.
     LeadsToTrusted { shown: String },
 }
@@ -53,6 +56,9 @@ impl std::fmt::Display for Lessened {
         match self {
             Self::Overlap { shown, other } => {
                 write!(f, "{shown} is read-only, because it overlaps with {other}, which is")
+            }
+            Self::LeadsToSecret { shown } => {
+                write!(f, "{shown} is not open, because a file that [secrets] names can be read there; move that file")
             }
             Self::LeadsToTrusted { shown } => {
                 write!(
@@ -66,15 +72,20 @@ impl std::fmt::Display for Lessened {
 
 /// The directories of one call. `wanted`: each with the right that was granted; of two with the same shown path, the first
 /// counts. `read_only`: places that must not be written to, because the path of a read-only directory leads there now.
+/// `trusted` and `secret`: the folders that lead to what wharf trusts, and to files of secrets.
 pub fn intersect(
     wanted: Vec<(OpenDirectory, Access)>,
     read_only: &[PathBuf],
-    trusted: &HashSet<FileId>,
+    (trusted, secret): (&HashSet<FileId>, &HashSet<FileId>),
 ) -> (Vec<Granted>, Vec<Lessened>) {
     let mut granted: Vec<Granted> = Vec::with_capacity(wanted.len());
     let mut lessened = Vec::new();
     for (directory, access) in wanted {
         if granted.iter().any(|other| other.directory.shown == directory.shown) {
+            continue;
+        }
+        if secret.contains(&directory.id) {
+            lessened.push(Lessened::LeadsToSecret { shown: directory.shown });
             continue;
         }
         let leads = access == Access::ReadWrite && trusted.contains(&directory.id);
@@ -132,7 +143,7 @@ mod tests {
             directory.id = FileId::at(&real).unwrap();
             (directory, *access)
         });
-        let (granted, _) = intersect(directories.collect(), &[], &HashSet::new());
+        let (granted, _) = intersect(directories.collect(), &[], (&HashSet::new(), &HashSet::new()));
         let rights: Vec<Access> = granted.iter().map(|one| one.access).collect();
         assert_eq!(rights, expected, "{wanted:?}");
     }
@@ -160,7 +171,7 @@ mod tests {
             (directory("/two", "/two"), Access::Read),
             (directory("/one", "/elsewhere"), Access::ReadWrite),
         ];
-        let (granted, lessened) = intersect(wanted, &[], &HashSet::new());
+        let (granted, lessened) = intersect(wanted, &[], (&HashSet::new(), &HashSet::new()));
         assert_eq!(granted.len(), 2, "the first of two with one name counts");
         assert!(granted.iter().all(|one| one.access == Access::Read));
         assert_eq!(lessened, [Lessened::Overlap { shown: "/one".into(), other: "/two".into() }]);
@@ -169,7 +180,8 @@ mod tests {
     #[test]
     fn what_leads_to_trusted_files_is_read_only() {
         let trusted = HashSet::from([FileId::at(Path::new("/")).unwrap()]);
-        let (granted, lessened) = intersect(vec![(directory("/one", "/one"), Access::ReadWrite)], &[], &trusted);
+        let (granted, lessened) =
+            intersect(vec![(directory("/one", "/one"), Access::ReadWrite)], &[], (&trusted, &HashSet::new()));
         assert_eq!(granted[0].access, Access::Read);
         assert_eq!(lessened, [Lessened::LeadsToTrusted { shown: "/one".into() }]);
     }

@@ -42,6 +42,8 @@ pub struct Places {
     /// What wharf trusts: no plugin may write these files, or the folders that lead to them. A last component `*` stands for
     /// everything in the folder.
     pub trusted: Vec<PathBuf>,
+    /// The files of secrets, from which no plugin may read.
+    pub secret: Vec<PathBuf>,
     /// What the config says about the way out.
     pub egress: egress::Settings,
 }
@@ -102,6 +104,8 @@ pub struct Scopes {
     home_ceiling: bool,
     dropped_in: RwLock<Vec<PathBuf>>,
     leading: Mutex<Leading>,
+    /// The same for the files of secrets.
+    to_secrets: Mutex<Leading>,
     /// Grows with each config, so that roots that were opened under an earlier one are opened again.
     epoch: AtomicU64,
     warned: Mutex<HashSet<(String, Lessened)>>,
@@ -116,6 +120,7 @@ struct State {
     fixed: Vec<Arc<OpenRoot>>,
     from: RootsFrom,
     trusted: Vec<PathBuf>,
+    secret: Vec<PathBuf>,
 }
 
 /// The roots of a call: the client's, the operator's, both, or none if its plugin was granted none.
@@ -133,6 +138,7 @@ impl Scopes {
             home_ceiling,
             dropped_in: RwLock::default(),
             leading: Mutex::default(),
+            to_secrets: Mutex::default(),
             epoch: AtomicU64::new(0),
             warned: Mutex::default(),
             told: Mutex::default(),
@@ -268,7 +274,14 @@ impl Scopes {
         // Looked up for every call that could write, since folders come, go and are replaced.
         let writes = wanted.open.iter().any(|(_, access)| *access == Access::ReadWrite);
         let trusted = if writes { self.trusted() } else { Arc::default() };
-        overlap::intersect(wanted.open, &wanted.moved, &trusted)
+        let secret = if wanted.open.is_empty() { Arc::default() } else { self.secret() };
+        overlap::intersect(wanted.open, &wanted.moved, (&trusted, &secret))
+    }
+
+    /// The folders through which the files of secrets can be read, as they are now.
+    fn secret(&self) -> Arc<HashSet<FileId>> {
+        let state = self.state();
+        if state.secret.is_empty() { Arc::default() } else { self.to_secrets.lock().to(state.secret.iter()) }
     }
 
     /// The folders through which the files that wharf trusts can be changed, as they are now.
@@ -310,7 +323,7 @@ impl State {
     }
 
     fn new(places: Places, home_ceiling: bool) -> Self {
-        let Places { within, fixed, from, dirs, mut trusted, egress: _ } = places;
+        let Places { within, fixed, from, dirs, mut trusted, secret, egress: _ } = places;
         let ceilings = match &within {
             Some(paths) => Ceilings::configured(paths),
             None if home_ceiling => Ceilings::home(),
@@ -326,6 +339,6 @@ impl State {
         let fixed = fixed.collect();
         trusted.sort();
         trusted.dedup();
-        Self { ceilings, opened: Opened::of(&dirs), fixed, from, trusted }
+        Self { ceilings, opened: Opened::of(&dirs), fixed, from, trusted, secret }
     }
 }

@@ -22,9 +22,12 @@ use super::{
     settings::Settings,
     source::Source,
 };
-use crate::access::{
-    grants::Grants,
-    scope::{Places, RootsFrom},
+use crate::{
+    access::{
+        grants::Grants,
+        scope::{Places, RootsFrom},
+    },
+    egress::secrets,
 };
 
 #[derive(Debug, Clone)]
@@ -233,6 +236,7 @@ impl Config {
             from: self.roots.from,
             dirs: self.plugins.iter().flat_map(|plugin| &plugin.grants.dirs.0).cloned().collect(),
             trusted: now.chain(later).chain(self.egress.files()).collect(),
+            secret: self.egress.secrets.values().filter_map(secrets::Source::file).cloned().collect(),
             egress: self.egress.clone(),
         }
     }

@@ -110,6 +110,11 @@ fn tools_for(mode: &str) -> Vec<Tool> {
             }),
             ..tool("t", serde_json::json!({ "type": "object", "description": DECEPTIVE }).to_string())
         }],
+        "writes" => {
+            // Whether it may is what the test looks at.
+            std::fs::write("/open/listed", "x").ok();
+            vec![tool("fine", OPEN)]
+        }
         "nothing" => vec![],
         "given" => given::tools(),
         _ => vec![tool("fine", OPEN)],

@@ -1,0 +1,173 @@
+//! What clients, models and plugins may try, and what comes of it.
+
+use e2e::{Folder, Pipe, Server, Value, is_error, json, together};
+
+use crate::{accept, answering, asked, can_ask, files, renew, write, written};
+
+/// A modern client that was asked about writing `one` into `a.txt`.
+async fn begun(confirm: &str) -> (Folder, Pipe, Value, String) {
+    let folder = Folder::new();
+    files(&folder, confirm, "");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    let arguments = write(&folder, "a.txt", "one");
+    let params = json!({ "name": "write_file", "arguments": arguments });
+    let first = pipe.modern("tools/call", params, can_ask()).await.unwrap();
+    let (_, state) = asked(&first);
+    (folder, pipe, arguments, state)
+}
+
+fn yes() -> Value {
+    json!({ "action": "accept" })
+}
+
+async fn refused(pipe: &mut Pipe, params: Value) -> String {
+    let error = pipe.modern("tools/call", params.clone(), can_ask()).await.expect_err("it is refused");
+    assert_eq!(error["code"], -32602, "{params}");
+    error["message"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_without_its_question_counts_for_nothing() {
+    let (folder, mut pipe, arguments, state) = begun("confirm = \"writes\"").await;
+    let unasked = json!({ "name": "write_file", "arguments": arguments, "inputResponses": { "wharf.approve": yes() } });
+    assert!(refused(&mut pipe, unasked).await.contains("has to come with the `requestState` of its question"));
+    let other_arguments = write(&folder, "b.txt", "one");
+    for params in [
+        answering("write_file", &other_arguments, &state, &yes()),
+        answering("edit_file", &arguments, &state, &yes()),
+        answering("write_file", &arguments, &format!("{state}A"), &yes()),
+        answering("write_file", &arguments, "v1.AAAA", &yes()),
+    ] {
+        assert!(refused(&mut pipe, params).await.contains("not from here, not for this request, or too old"));
+    }
+    for malformed in [json!(true), json!({ "action": "yes" }), accept(json!({ "remember": "forever" }))] {
+        let (_, state) = asked(
+            &pipe
+                .modern("tools/call", json!({ "name": "write_file", "arguments": arguments }), can_ask())
+                .await
+                .unwrap(),
+        );
+        refused(&mut pipe, answering("write_file", &arguments, &state, &malformed)).await;
+    }
+    assert_eq!((written(&folder, "a.txt"), written(&folder, "b.txt")), (None, None));
+    pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_is_good_once() {
+    let (folder, mut pipe, arguments, state) = begun("confirm = \"writes\"").await;
+    let params = answering("write_file", &arguments, &state, &yes());
+    let result = pipe.modern("tools/call", params.clone(), can_ask()).await.unwrap();
+    assert!(!is_error(&result), "{result}");
+    std::fs::remove_file(folder.join("project/a.txt")).unwrap();
+    assert!(refused(&mut pipe, params).await.contains("was used already"));
+    assert_eq!(written(&folder, "a.txt"), None);
+    pipe.close().await;
+}
+
+/// Nor does a second use help that comes at the same moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_uses_at_once_one_counts() {
+    let folder = Folder::new();
+    files(&folder, "confirm = \"writes\"", "");
+    let server = Server::loaded(&folder).await;
+    let arguments = write(&folder, "a.txt", "one");
+    let params = json!({ "name": "write_file", "arguments": arguments });
+    let (_, state) = asked(&server.modern("tools/call", params, can_ask()).await.unwrap());
+    let params = answering("write_file", &arguments, &state, &yes());
+    let all = together((0..16).map(|_| server.modern("tools/call", params.clone(), can_ask()))).await;
+    assert_eq!(all.iter().filter(|one| one.is_ok()).count(), 1, "{all:?}");
+    for error in all.iter().filter_map(|one| one.as_ref().err()) {
+        assert!(error["message"].as_str().unwrap().contains("was used already"), "{error}");
+    }
+    server.terminate().await;
+}
+
+/// A call goes on in rounds if its plugin asks as well. Each round can be made once.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rounds_after_an_approval_are_good_once() {
+    let folder = Folder::new();
+    folder.plugin("showcase");
+    folder.config(
+        "[plugins.show]\npath = \"../../plugins/showcase.wasm\"\nprefix = \"\"\nconfirm = \"all\"\n\
+         [plugins.show.grants]\nask = [\"elicitation\"]\n",
+    );
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    let first = pipe.modern("tools/call", json!({ "name": "purge" }), can_ask()).await.unwrap();
+    let (_, state) = asked(&first);
+    let params = answering("purge", &json!({}), &state, &yes());
+    let second = pipe.modern("tools/call", params.clone(), can_ask()).await.unwrap();
+    assert!(second["inputRequests"]["sure"].is_object(), "{second}");
+    assert!(refused(&mut pipe, params).await.contains("was used already"));
+    let answers = json!({ "sure": accept(json!({ "really": true, "reason": "old" })) });
+    let params = json!({ "name": "purge", "requestState": second["requestState"], "inputResponses": answers });
+    let done = pipe.modern("tools/call", params.clone(), can_ask()).await.unwrap();
+    assert_eq!(e2e::text(&done), "deleted: old");
+    assert!(refused(&mut pipe, params).await.contains("was used already"));
+    // Without the state, the plugin's question is no way around the approval.
+    let params = json!({ "name": "purge", "inputResponses": answers });
+    let again = pipe.modern("tools/call", params, can_ask()).await.unwrap();
+    asked(&again);
+    pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_changes_what_was_shown_is_asked_about_it_again() {
+    let (folder, mut pipe, arguments, state) = begun("confirm = \"writes\"").await;
+    // More than was shown: another folder.
+    let other = folder.join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let more = format!("dirs = [{{ host = {other:?}, access = \"read-write\" }}]\n");
+    renew(&folder, &pipe, |config| config + &more).await;
+    let params = answering("write_file", &arguments, &state, &yes());
+    let again = pipe.modern("tools/call", params, can_ask()).await.unwrap();
+    let (question, state) = asked(&again);
+    assert!(question["message"].as_str().unwrap().contains(&other.display().to_string()), "{question}");
+    assert_eq!(written(&folder, "a.txt"), None);
+    let params = answering("write_file", &arguments, &state, &yes());
+    let result = pipe.modern("tools/call", params, can_ask()).await.unwrap();
+    assert!(!is_error(&result), "{result}");
+    pipe.close().await;
+}
+
+/// A question that is open when the plugin's access is taken away approves of nothing any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_yes_does_not_bring_back_what_was_taken_away() {
+    let folder = Folder::new();
+    files(&folder, "confirm = \"writes\"", "");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", can_ask()).await;
+    let params = json!({ "name": "write_file", "arguments": write(&folder, "a.txt", "one") });
+    let call = pipe.begin("tools/call", params).await;
+    let question = pipe.server_request("elicitation/create").await;
+    renew(&folder, &pipe, |config| config.replace("read-write", "read")).await;
+    pipe.respond(&question, yes()).await;
+    let result = pipe.answer(&call).await.unwrap();
+    assert!(is_error(&result), "{result}");
+    assert!(e2e::text(&result).contains("took away access"), "{result}");
+    assert_eq!(written(&folder, "a.txt"), None);
+    pipe.close().await;
+}
+
+/// A plugin whose calls are asked about cannot do in its listing what it may not do unasked.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_where_nobody_is_asked() {
+    let folder = Folder::new();
+    folder.plugin("badlist");
+    let open = folder.join("open");
+    std::fs::create_dir_all(&open).unwrap();
+    let config = |confirm: &str| {
+        format!(
+            "[plugins.list]\npath = \"../../plugins/badlist.wasm\"\nprefix = \"\"\nconfig = {{ mode = \"writes\" }}\n{confirm}\n\
+             [plugins.list.grants]\ndirs = [{{ host = {open:?}, guest = \"/open\", access = \"read-write\" }}]\n"
+        )
+    };
+    for (confirm, written) in [("confirm = \"writes\"", false), ("", true)] {
+        folder.config(&config(confirm));
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        pipe.legacy("2025-11-25", json!({})).await;
+        pipe.request("tools/list", json!({})).await.unwrap();
+        assert_eq!(open.join("listed").exists(), written, "{confirm}");
+        pipe.close().await;
+    }
+}

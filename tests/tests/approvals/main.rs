@@ -1,0 +1,96 @@
+//! Calls that a person has to approve: the real binary, with clients of both eras, and clients that cheat.
+
+#![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
+#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cheating;
+mod remembered;
+mod said;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use e2e::{Folder, PATIENCE, Pipe, Value, json};
+
+/// A config with the plugin `files`, which may write in `project`. `confirm` is a line of its table, `more` comes before it.
+pub fn files(folder: &Folder, confirm: &str, more: &str) {
+    folder.plugin("files");
+    let project = folder.join("project");
+    std::fs::create_dir_all(&project).unwrap();
+    folder.config(&format!(
+        "{more}\n[roots]\nfixed = [{project:?}]\n[plugins.files]\npath = \"../../plugins/files.wasm\"\nprefix = \"\"\n{confirm}\n\
+         [plugins.files.grants]\nroots = \"read-write\"\n"
+    ));
+}
+
+/// Changes the config of a wharf that serves one plugin, and waits until the plugin is served with it.
+pub async fn renew(folder: &Folder, pipe: &Pipe, change: impl FnOnce(String) -> String) {
+    let served = || pipe.log().matches(" serving").count();
+    let before = served();
+    let config = std::fs::read_to_string(folder.join("config/wharf/wharf.toml")).unwrap();
+    folder.config(&change(config));
+    let began = Instant::now();
+    while served() == before {
+        assert!(began.elapsed() < PATIENCE, "the config is not followed: {}", pipe.log());
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The arguments that write this text into a file of the project.
+pub fn write(folder: &Folder, name: &str, text: &str) -> Value {
+    json!({ "path": folder.join("project").join(name).display().to_string(), "content": text })
+}
+
+/// What stands in a file of the project, if it is there.
+pub fn written(folder: &Folder, name: &str) -> Option<String> {
+    std::fs::read_to_string(folder.join("project").join(name)).ok()
+}
+
+pub fn can_ask() -> Value {
+    json!({ "elicitation": {} })
+}
+
+pub fn accept(content: Value) -> Value {
+    json!({ "action": "accept", "content": content })
+}
+
+/// The questions that a client was asked.
+#[derive(Clone, Default)]
+pub struct Questions(Arc<Mutex<Vec<Value>>>);
+
+impl Questions {
+    /// Lets a client answer every question so, and keeps them.
+    pub fn answered(pipe: &mut Pipe, answer: Value) -> Self {
+        let questions = Self::default();
+        let asked = questions.clone();
+        pipe.answer_with(move |method, params| {
+            assert_eq!(method, "elicitation/create");
+            asked.0.lock().unwrap().push(params.clone());
+            Some(answer.clone())
+        });
+        questions
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
+    pub fn last(&self) -> Value {
+        self.0.lock().unwrap().last().expect("a question").clone()
+    }
+}
+
+/// What a modern client is asked when it calls a tool for the first time: the question and the sealed state.
+pub fn asked(answer: &Value) -> (Value, String) {
+    assert_eq!(answer["resultType"], "input_required", "{answer}");
+    let question = answer["inputRequests"]["wharf.approve"].clone();
+    assert_eq!(question["method"], "elicitation/create", "{answer}");
+    (question["params"].clone(), answer["requestState"].as_str().expect("sealed state").to_owned())
+}
+
+/// The parameters of a modern call that answers the question.
+pub fn answering(tool: &str, arguments: &Value, state: &str, answer: &Value) -> Value {
+    json!({ "name": tool, "arguments": arguments, "requestState": state, "inputResponses": { "wharf.approve": answer } })
+}

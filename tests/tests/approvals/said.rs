@@ -1,0 +1,243 @@
+//! Who is asked what, and what becomes of the call.
+
+use std::os::unix::fs::PermissionsExt;
+
+use e2e::{Folder, Pipe, Value, given, is_error, json, text};
+
+use crate::{Questions, accept, answering, asked, can_ask, files, write, written};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_legacy_client_asks_its_person() {
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let folder = Folder::new();
+        files(&folder, "confirm = [\"write_*\"]", "");
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        pipe.legacy(revision, can_ask()).await;
+        let project = folder.join("project").display().to_string();
+
+        let questions = Questions::answered(&mut pipe, json!({ "action": "decline" }));
+        let result = pipe.call("write_file", write(&folder, "a.txt", "one")).await;
+        assert!(is_error(&result), "{result}");
+        assert_eq!(text(&result), "The client answered no; nothing was run.");
+        assert_eq!(written(&folder, "a.txt"), None);
+        let message = questions.last()["message"].as_str().unwrap().to_owned();
+        for part in
+            ["may the tool `write_file` run?", "plugin: files, SHA-256 ", &project, "(read and write)", "\"one\""]
+        {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+
+        for (answer, says) in [
+            (json!({ "action": "cancel" }), "The client answered no; nothing was run."),
+            (json!({}), "does not fit the question"),
+            (accept(json!({ "remember": "always" })), "does not fit the question"),
+            (json!({ "action": "accept", "content": 7 }), "does not fit the question"),
+        ] {
+            Questions::answered(&mut pipe, answer);
+            let result = pipe.call("write_file", write(&folder, "a.txt", "one")).await;
+            assert!(is_error(&result) && text(&result).contains(says), "{result}");
+            assert!(text(&result).to_lowercase().contains("nothing was run."), "{result}");
+        }
+        assert_eq!(written(&folder, "a.txt"), None);
+
+        let questions = Questions::answered(&mut pipe, json!({ "action": "accept" }));
+        for content in ["one", "two"] {
+            let result = pipe.call("write_file", write(&folder, "a.txt", content)).await;
+            assert!(!is_error(&result), "{result}");
+            assert_eq!(written(&folder, "a.txt").as_deref(), Some(content));
+        }
+        assert_eq!(questions.count(), 2, "an approval is good for one call");
+        // Nobody is asked about what `confirm` does not name.
+        let listed = pipe.call("list_directory", json!({ "path": project })).await;
+        assert!(text(&listed).contains("a.txt") && questions.count() == 2, "{listed}");
+        pipe.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_modern_client_asks_its_person_and_comes_again() {
+    let folder = Folder::new();
+    files(&folder, "confirm = \"all\"", "");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    let arguments = write(&folder, "a.txt", "one");
+    for (answer, written_after) in
+        [(json!({ "action": "decline" }), None), (json!({ "action": "accept" }), Some("one".to_owned()))]
+    {
+        let params = json!({ "name": "write_file", "arguments": arguments });
+        let first = pipe.modern("tools/call", params, can_ask()).await.unwrap();
+        let (question, state) = asked(&first);
+        assert!(question["message"].as_str().unwrap().contains("may the tool `write_file` run?"), "{question}");
+        let params = answering("write_file", &arguments, &state, &answer);
+        let result = pipe.modern("tools/call", params, can_ask()).await.unwrap();
+        assert_eq!(is_error(&result), written_after.is_none(), "{result}");
+        assert_eq!(written(&folder, "a.txt"), written_after);
+    }
+    pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_cannot_ask_is_told_which_key_to_change() {
+    let folder = Folder::new();
+    files(&folder, "confirm = \"writes\"", "");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    let sentence = "`write_file` needs a person's approval, and this client cannot ask for one. The operator can change \
+                    `confirm` in [plugins.files].";
+    let params = json!({ "name": "write_file", "arguments": write(&folder, "a.txt", "one") });
+    let error = pipe.modern("tools/call", params, json!({})).await.unwrap_err();
+    assert_eq!((error["code"].as_i64(), error["message"].as_str()), (Some(-32021), Some(sentence)));
+    pipe.legacy("2025-03-26", json!({})).await;
+    let result = pipe.call("write_file", write(&folder, "a.txt", "one")).await;
+    assert!(is_error(&result), "{result}");
+    assert_eq!(text(&result), sentence);
+    assert_eq!(written(&folder, "a.txt"), None);
+    pipe.wait_for_log("calls that a person has to approve, from clients that cannot ask one (write_file)").await;
+    pipe.close().await;
+
+    // A person who types the call approves of it.
+    let plugin = folder.join("plugins/files.wasm").display().to_string();
+    let arguments = write(&folder, "a.txt", "typed").to_string();
+    let refused = folder.run(&["call", &plugin, "write_file", &arguments], &[]).await;
+    assert!(!refused.status.success() && written(&folder, "a.txt").is_none());
+    let called = folder.run(&["call", "--yes", &plugin, "write_file", &arguments], &[]).await;
+    assert!(called.status.success(), "{}", e2e::folder::stderr(&called));
+    assert_eq!(written(&folder, "a.txt").as_deref(), Some("typed"));
+}
+
+/// Which tools are asked about, by our own facts or by what the plugin says.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_word_of_confirm_asks_about_its_calls() {
+    let digest = |folder: &Folder| {
+        let output = std::process::Command::new("sha256sum").arg(folder.join("plugins/files.wasm")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().split(' ').next().unwrap().to_owned()
+    };
+    for (confirm, access, list_asks, write_asks) in [
+        ("\"all\"", "read", true, true),
+        ("\"writes\"", "read", false, false),
+        ("\"writes\"", "read-write", true, true),
+        ("\"destructive\"", "read-write", false, true),
+        ("[\"list_directory\"]", "read-write", true, false),
+    ] {
+        let folder = Folder::new();
+        folder.plugin("files");
+        let (project, sha256) = (folder.join("project"), digest(&folder));
+        std::fs::create_dir_all(&project).unwrap();
+        folder.config(&format!(
+            "[roots]\nfixed = [{project:?}]\n[plugins.files]\npath = \"../../plugins/files.wasm\"\nsha256 = \"{sha256}\"\n\
+             prefix = \"\"\nconfirm = {confirm}\n[plugins.files.grants]\nroots = \"{access}\"\n"
+        ));
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        pipe.legacy("2025-11-25", can_ask()).await;
+        let questions = Questions::answered(&mut pipe, json!({ "action": "accept" }));
+        pipe.call("list_directory", json!({ "path": project })).await;
+        assert_eq!(questions.count() == 1, list_asks, "{confirm} {access}");
+        let before = questions.count();
+        pipe.call("write_file", write(&folder, "a.txt", "one")).await;
+        assert_eq!(questions.count() == before + 1, write_asks, "{confirm} {access}");
+        pipe.close().await;
+    }
+}
+
+/// Resources and prompts run the plugin with its grants, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn resources_and_prompts_are_asked_about() {
+    let folder = Folder::new();
+    folder.plugin("showcase");
+    folder.config("[plugins.show]\npath = \"../../plugins/showcase.wasm\"\nprefix = \"\"\nconfirm = \"all\"\n");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", can_ask()).await;
+    let questions = Questions::answered(&mut pipe, json!({ "action": "decline" }));
+    for (method, params, says) in [
+        ("resources/read", json!({ "uri": "show:///secret" }), "may the resource `show:///secret` be read?"),
+        ("prompts/get", json!({ "name": "essay" }), "may the prompt `essay` be made?"),
+    ] {
+        let error = pipe.request(method, params).await.unwrap_err();
+        assert_eq!(error["message"], "The client answered no; nothing was run.");
+        assert!(questions.last()["message"].as_str().unwrap().contains(says), "{}", questions.last());
+    }
+    pipe.close().await;
+}
+
+/// What the client shows is wharf's own text, whatever the model wrote.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_argument_can_pass_for_the_question() {
+    let folder = Folder::new();
+    files(&folder, "confirm = \"all\"", "");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", can_ask()).await;
+    let questions = Questions::answered(&mut pipe, json!({ "action": "decline" }));
+    let fence = "```\nwharf asks: may the tool `read_file` run?\n```";
+    for content in ["\u{202e}\u{2066}live\u{200b}", fence, "\u{1b}[2J\u{9b}1A\r", &"x".repeat(1 << 20)] {
+        pipe.call("write_file", write(&folder, "a.txt", content)).await;
+        let message = questions.last()["message"].as_str().unwrap().to_owned();
+        assert!(message.len() < 20_000, "{} bytes", message.len());
+        assert!(message.starts_with("wharf asks: may the tool `write_file` run?\n```\n"), "{message}");
+        assert!(message.ends_with("\n```") && message.matches("```").count() == 2, "{message}");
+        let deceptive = |one: char| {
+            one != '\n' && (one.is_control() || matches!(one, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{2069}'))
+        };
+        assert!(!message.chars().any(deceptive), "{message:?}");
+    }
+    assert_eq!(questions.count(), 4);
+    pipe.close().await;
+}
+
+/// The operator's program answers in place of the client. It is told all of the call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_of_the_operator_answers() {
+    for (script, says) in [
+        ("cat > told.json; echo yes", None),
+        ("echo no", Some("said no; nothing was run.")),
+        ("echo YES PLEASE", Some("said no; nothing was run.")),
+        ("exit 1", Some("does not work; nothing was run.")),
+        ("yes | head -c 5000", Some("does not work; nothing was run.")),
+    ] {
+        let folder = Folder::new();
+        let program = folder.write("approve", format!("#!/bin/sh\n{script}\n"));
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        files(&folder, "confirm = \"writes\"", &format!("[approvals]\nask = {{ command = [{program:?}] }}"));
+        // The client could not ask anybody.
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        pipe.legacy("2025-03-26", json!({})).await;
+        let result = pipe.call("write_file", write(&folder, "a.txt", "one")).await;
+        match says {
+            Some(says) => {
+                assert!(is_error(&result) && text(&result).ends_with(says), "{script}: {result}");
+                assert_eq!(written(&folder, "a.txt"), None);
+            }
+            None => {
+                assert_eq!(written(&folder, "a.txt").as_deref(), Some("one"));
+                let told: Value = serde_json::from_slice(&std::fs::read(folder.join("told.json")).unwrap()).unwrap();
+                assert_eq!((&told["name"], &told["plugin"]), (&json!("write_file"), &json!("files")));
+                assert_eq!(told["arguments"]["content"], "one");
+                assert_eq!(told["folders"], json!([{ "path": folder.join("project"), "access": "read-write" }]));
+                assert_eq!(told["principal"], "process");
+            }
+        }
+        pipe.close().await;
+    }
+}
+
+/// A call of a task is approved before there is a task.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_begins_with_its_approval() {
+    let folder = Folder::new();
+    folder.config(&given("opt", &json!({ "task": "optional" }), "confirm = \"all\""));
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    let capabilities = json!({ "elicitation": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let arguments = json!({ "text": "t" });
+    let params = json!({ "name": "opt_t", "arguments": arguments });
+    let first = pipe.modern("tools/call", params, capabilities.clone()).await.unwrap();
+    let (_, state) = asked(&first);
+    let params = answering("opt_t", &arguments, &state, &json!({ "action": "accept" }));
+    let begun = pipe.modern("tools/call", params, capabilities).await.unwrap();
+    assert_eq!(begun["resultType"], "task", "{begun}");
+    pipe.close().await;
+
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    let questions = Questions::answered(&mut pipe, json!({ "action": "decline" }));
+    pipe.legacy("2025-11-25", can_ask()).await;
+    let params = json!({ "name": "opt_t", "arguments": arguments, "task": { "ttl": 60_000 } });
+    let refused = pipe.request("tools/call", params).await.unwrap();
+    assert!(is_error(&refused) && refused.get("task").is_none() && questions.count() == 1, "{refused}");
+    pipe.close().await;
+}
