@@ -163,6 +163,7 @@ impl<T: Send + 'static> Run<T> {
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         self.stage = match stage {
             Stage::Here(call) => {
+                tracing::debug!("a call computes through a tick, so it goes on with the threads for guests");
                 let long = LongCall::new(&self.turns);
                 let turn = PollSemaphore::new(Arc::clone(&self.turns.gate));
                 Stage::Elsewhere(AbortOnDropHandle::new(handle.spawn(InTurns { call, turn, _long: long })))

@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Instant};
 
-use e2e::{Folder, Value, is_error, json, text};
+use e2e::{Folder, Pipe, Value, is_error, json, text};
 
 use crate::{config, connected, send, web::Web};
 
@@ -75,6 +75,35 @@ async fn the_calls_deadline_and_the_guests_own_end_a_wait() {
     let unread = pipe.call("never_read", json!({ "url": web.url("/endless") })).await;
     assert_eq!(text(&unread), "200 true");
     assert_eq!(send(&mut pipe, json!({ "url": web.url("/ok") })).await.unwrap()["status"], 200);
+    pipe.close().await;
+}
+
+/// Calls that compute for long go on with threads of their own. To wait for a server is not to compute.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_does_not_count_as_computing() {
+    const CALLS: usize = 200;
+    let (folder, web) = (Folder::new(), Web::start().await);
+    config(&folder, &any(&web), "");
+    let mut pipe = connected(&folder, &[("RUST_LOG", "wharf=info,wharf_sandbox=debug")]).await;
+    let long = |pipe: &Pipe| pipe.log().matches("computes through a tick").count();
+    for _ in 0..CALLS / 8 {
+        let mut ids = Vec::new();
+        for _ in 0..8 {
+            ids.push(
+                pipe.begin("tools/call", json!({ "name": "send", "arguments": { "url": web.url("/soon") } })).await,
+            );
+        }
+        for id in &ids {
+            assert!(!is_error(&pipe.answer(id).await.unwrap()));
+        }
+    }
+    let waited = long(&pipe);
+    // A machine that is busy may take the core away from a call in the middle of its work; that is rare.
+    assert!(waited < CALLS / 20, "{waited} of {CALLS}");
+    config(&folder, &any(&web), &limits("timeout_ms = 400"));
+    pipe.wait_for_log("the config was read anew").await;
+    pipe.call("upload", json!({ "url": web.url("/upload"), "bytes": 20_000, "then": "spin" })).await;
+    assert!(long(&pipe) > waited, "one that computes does");
     pipe.close().await;
 }
 
