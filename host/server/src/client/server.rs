@@ -18,8 +18,10 @@ use wharf_protocol::{Revision, RpcError, encode::Encoder};
 use crate::{
     access::{approval::Approver, grants::Table, scope::Scopes},
     approvals::Approvals,
+    auth::Auth,
     base::{ledger::Ledger, refusals::Refusals, request_state::Seal, text::escaped},
     config::{Config, Startup, approvals},
+    egress::tls::{Roots, Tls},
     observe::observers::Observers,
     plugins::published::Published,
     tasks::{Memory, Tasks},
@@ -67,6 +69,8 @@ pub struct Server {
     incidents: AtomicU64,
     /// The hints that the operator was given, by plugin.
     hinted: Mutex<HashMap<String, HashSet<String>>>,
+    /// Checks access tokens, if the config names who issues them.
+    pub auth: Option<Auth>,
     /// What is known of calls that a person has to approve.
     pub approvals: Approvals,
     /// Has to approve every call, if there is one.
@@ -89,6 +93,10 @@ impl Server {
             ledger,
             published,
             scopes,
+            auth: startup.auth.as_ref().map(|settings| {
+                let roots = Arc::new(Roots::new(config.egress.trust.clone()));
+                Auth::new(Arc::clone(settings), &Arc::new(Tls::new(&roots)))
+            }),
             approvals: Approvals::new(approvals::file())?,
             approver,
             observers,

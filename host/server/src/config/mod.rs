@@ -14,6 +14,7 @@ use crate::base::guard;
 
 pub mod approvals;
 pub mod audit;
+mod auth;
 mod bounds;
 mod command_line;
 pub mod defaults;
