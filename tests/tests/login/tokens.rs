@@ -46,7 +46,7 @@ async fn a_good_token_is_taken_in_every_revision() {
         ];
         assert_eq!(server.post(&headers, &list).await.status(), expected, "{claims}");
     }
-    let log = server.terminated().await.2;
+    let log = server.terminate().await.2;
     assert!(!log.contains(&token[7..40]), "no token stands in the log: {log}");
 }
 
