@@ -1,6 +1,6 @@
 // The clients. `package` is what the version is read of; Python ones name the `environment`, a file in requirements/. `brief` are
 // those of `--brief`: fast, and schemas broke them before. `absent` says why a check is not there, `emptyRoots` that the client
-// can declare roots and have none, `protocol` what wharf's config has under `[protocol]`, `hears` how it has to hear of changes,
+// can declare roots and have none, `asks` that its program asks a person for approvals, and at which revisions, `protocol` what wharf's config has under `[protocol]`, `hears` how it has to hear of changes,
 // `note` what the table says of it, `optional` why it may be missing.
 
 const ALL = ['stdio', 'http', 'sse'];
@@ -22,8 +22,8 @@ const javascript = (name, program, more = {}) => ({ name, package: name, program
 const FASTMCP = { package: 'fastmcp-slim', environment: 'fastmcp', emptyRoots: true };
 const PYDANTIC_AI = { package: 'pydantic-ai-slim', environment: 'pydantic-ai', emptyRoots: true };
 const OPENAI = { package: 'openai-agents', environment: 'openai-agents' };
-const MCP = { package: 'mcp', emptyRoots: true };
-const SDK = { emptyRoots: true };
+const MCP = { package: 'mcp', emptyRoots: true, asks: 'with the handshake' };
+const SDK = { emptyRoots: true, asks: 'with the handshake' };
 
 export const CLIENTS = [
   python('smolagents', 'smolagents_tools.py', {
@@ -44,7 +44,7 @@ export const CLIENTS = [
   python('fastmcp', 'fastmcp_client.py', FASTMCP),
   python('fastmcp, `modern = false`', 'fastmcp_client.py', { ...FASTMCP, ...HANDSHAKE }),
   python('langchain-mcp-adapters', 'langchain_adapters.py', { environment: 'langchain', emptyRoots: true }),
-  python('mcp (Python)', 'mcp_v2.py', { ...MCP, environment: 'mcp' }),
+  python('mcp (Python)', 'mcp_v2.py', { ...MCP, environment: 'mcp', asks: 'in both eras' }),
   python('mcp (Python)', 'mcp_v1.py', { ...MCP, environment: 'mcp-1.26' }),
   python('mcp (Python)', 'mcp_v1.py', { ...MCP, environment: 'mcp-1.8' }),
   python('openai-agents', 'openai_agents.py', OPENAI),
@@ -65,7 +65,7 @@ export const CLIENTS = [
   javascript('@modelcontextprotocol/sdk', 'sdk_v1.mjs', { ...SDK, package: 'sdk-1.22', brief: true }),
   // Streamable HTTP came later.
   javascript('@modelcontextprotocol/sdk', 'sdk_v1.mjs', { ...SDK, package: 'sdk-1.0', transports: ['stdio', 'sse'] }),
-  javascript('@modelcontextprotocol/client', 'sdk_v2.mjs', { emptyRoots: true, brief: true }),
+  javascript('@modelcontextprotocol/client', 'sdk_v2.mjs', { ...SDK, asks: 'in both eras', brief: true }),
   javascript('@modelcontextprotocol/inspector', 'inspector.mjs', {
     note: 'Its command line, which connects anew for each list and call.',
   }),
