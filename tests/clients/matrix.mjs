@@ -52,8 +52,7 @@ async function combine(client, transport) {
   const more = [];
   if (client.emptyRoots) more.push('empty-roots');
   if (client.asks) more.push('approval');
-  // SSE is of revisions that have a handshake.
-  if (client.asks === 'in both eras' && transport !== 'sse') more.push('approval-handshake');
+  if (client.asks?.includes(transport)) more.push('approval-handshake');
   const wanted = [...CHECKS, ...more].filter((name) => !client.absent?.[name]);
   const result = { failed: [], hears: undefined, asks: [] };
   const verdict = (name, ok, why, ms) => {

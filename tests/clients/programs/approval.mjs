@@ -37,17 +37,17 @@ const accept = (remember) => (question) => ({
 
 /**
  * The checks. `connect({ server, person, roots })` gives a client as `drive` wants it, which also says its `revision`; without a
- * person it does not declare elicitation. What it returns is the revision.
+ * person it does not declare elicitation. What it returns is the revision, if
+ * the client can ask.
  */
 export async function approval(connect, { server, transport, canAsk = true, canHaveRoots = false }) {
   const path = (name) => join(server.root, name);
   const written = (name) => (existsSync(path(name)) ? readFileSync(path(name), 'utf8') : undefined);
-  /** The sentence with which a call fails. */
+  /** What is said of a call that is refused; some frameworks give the sentence of an error as any other text. */
   const refused = async (client, tool, args) => {
     const tools = await client.tools();
     const answered = await client.call(tools[tool], args).catch((error) => error);
-    expect(answered instanceof Error, () => `it was not refused: ${JSON.stringify(answered)}`);
-    return answered.message;
+    return answered instanceof Error ? answered.message : JSON.stringify(answered);
   };
   const write = async (client, name, content) => {
     const tools = await client.tools();
@@ -61,7 +61,7 @@ export async function approval(connect, { server, transport, canAsk = true, canH
   expectEqual(written('alone.txt'), undefined, 'alone.txt');
   const { revision } = alone;
   await alone.close();
-  if (!canAsk) return revision;
+  if (!canAsk) return 'cannot';
 
   const person = new Person();
   const asked = async (count, reply, body) => {
