@@ -5,6 +5,7 @@
 
 mod cheating;
 mod remembered;
+mod rmcp_client;
 mod said;
 
 use std::{
@@ -88,6 +89,14 @@ pub fn asked(answer: &Value) -> (Value, String) {
     let question = answer["inputRequests"]["wharf.approve"].clone();
     assert_eq!(question["method"], "elicitation/create", "{answer}");
     (question["params"].clone(), answer["requestState"].as_str().expect("sealed state").to_owned())
+}
+
+/// For how long the person may approve, by the form of the question.
+pub fn choices(question: &Value) -> Vec<String> {
+    let choices = question["requestedSchema"]["properties"]["remember"].clone();
+    let value = |one: &Value| one["const"].as_str().or(one.as_str()).unwrap().to_owned();
+    let all = choices["oneOf"].as_array().or(choices["enum"].as_array());
+    all.into_iter().flatten().map(value).collect()
 }
 
 /// The parameters of a modern call that answers the question.
