@@ -1,8 +1,8 @@
 // The clients. `package` is what the version is read of; Python ones name the `environment`, a file in requirements/. `brief` are
 // those of `--brief`: fast, and schemas broke them before. `absent` says why a check is not there, `emptyRoots` that the client
-// can declare roots and have none, `asks` that its program
-// is to get approvals, and the transports over which it can do so in both eras, `protocol` what wharf's config has under `[protocol]`, `hears` how it has to hear of changes,
-// `note` what the table says of it, `optional` why it may be missing.
+// can declare roots and have none, `asks` that its program shows what becomes of approvals, and over which transports it does so
+// in both eras, `protocol` what wharf's config has under `[protocol]`, `hears` how it has to hear of changes, `note` what the
+// table says of it, `optional` why it may be missing.
 
 const ALL = ['stdio', 'http', 'sse'];
 // SSE is of revisions that have a handshake.
@@ -29,15 +29,17 @@ const MCP = { package: 'mcp', emptyRoots: true, asks: [] };
 const SDK = { emptyRoots: true, asks: [] };
 
 export const CLIENTS = [
-  python('smolagents', 'smolagents_tools.py', { asks: [],
+  python('smolagents', 'smolagents_tools.py', {
     brief: true,
+    asks: [],
     absent: { changed: 'it lists once, when it connects, and has no way to list again' },
     note: 'With mcpadapt 0.1.19 and `mcp` 1.30.0.',
   }),
-  python('semantic-kernel', 'semantic_kernel_plugin.py', { asks: [],
+  python('semantic-kernel', 'semantic_kernel_plugin.py', {
+    asks: [],
     note: 'With a `message_handler` of the program; its own waits forever, see below.',
   }),
-  python('autogen-ext', 'autogen_tools.py', { asks: [], brief: true, note: OLD_MCP }),
+  python('autogen-ext', 'autogen_tools.py', { brief: true, asks: [], note: OLD_MCP }),
   python('google-genai', 'google_genai.py', { note: 'The program opens the session, with `mcp` 2.3.0, and hears itself.' }),
   python('pydantic-ai', 'pydantic_ai_toolset.py', {
     ...PYDANTIC_AI,
@@ -47,18 +49,20 @@ export const CLIENTS = [
   python('fastmcp', 'fastmcp_client.py', FASTMCP),
   python('fastmcp, `modern = false`', 'fastmcp_client.py', { ...FASTMCP, ...HANDSHAKE }),
   python('langchain-mcp-adapters', 'langchain_adapters.py', { environment: 'langchain', emptyRoots: true, asks: [] }),
-  python('mcp (Python)', 'mcp_v2.py', { ...MCP, environment: 'mcp', asks: BOTH }),
+  python('mcp (Python)', 'mcp_v2.py', { ...MCP, environment: 'mcp', asks: BOTH, brief: true }),
   python('mcp (Python)', 'mcp_v1.py', { ...MCP, environment: 'mcp-1.26' }),
   python('mcp (Python)', 'mcp_v1.py', { ...MCP, environment: 'mcp-1.8' }),
   python('openai-agents', 'openai_agents.py', OPENAI),
   python('openai-agents, `modern = false`', 'openai_agents.py', { ...OPENAI, ...HANDSHAKE }),
-  python('llama-index-tools-mcp', 'llama_index_tools.py', { asks: [],
+  python('llama-index-tools-mcp', 'llama_index_tools.py', {
     environment: 'llama-index',
+    asks: [],
     note: 'Each list and each call is a session of its own: over stdio, a process.',
   }),
   python('strands-agents', 'strands_tools.py', { environment: 'strands', asks: [] }),
   python('agno', 'agno_tools.py', { asks: [] }),
-  python('agent-framework', 'agent_framework_tools.py', { asks: [],
+  python('agent-framework', 'agent_framework_tools.py', {
+    asks: [],
     package: 'agent-framework-core',
     transports: ['stdio', 'http'],
     note: 'It does not connect without tenacity, which it does not ask for.',
@@ -72,7 +76,8 @@ export const CLIENTS = [
   javascript('@modelcontextprotocol/inspector', 'inspector.mjs', {
     note: 'Its command line, which connects anew for each list and call.',
   }),
-  javascript('@langchain/mcp-adapters', 'langchain.mjs', { asks: [],
+  javascript('@langchain/mcp-adapters', 'langchain.mjs', {
+    asks: [],
     note: 'It tells, and keeps its list; the program closes it and lists again.',
   }),
   javascript('@ai-sdk/mcp', 'ai_sdk.mjs', { asks: ['http'] }),
