@@ -80,7 +80,7 @@ export const CLIENTS = [
     asks: [],
     note: 'It tells, and keeps its list; the program closes it and lists again.',
   }),
-  javascript('@ai-sdk/mcp', 'ai_sdk.mjs', { asks: ['http'] }),
+  javascript('@ai-sdk/mcp', 'ai_sdk.mjs', { asks: BOTH }),
   // It has no other side than a client over stdio.
   javascript('mcp-remote', 'remote.mjs', { transports: ['http', 'sse'], emptyRoots: true, asks: [] }),
 ];

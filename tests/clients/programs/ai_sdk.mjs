@@ -21,5 +21,5 @@ async function connect({ person, server = job, handshake = false }) {
   };
 }
 
-// Over a pipe and SSE it begins with the handshake in any case.
-await drive(connect, { approval: { bothEras: job.transport === 'http' } });
+// SSE is of revisions that have a handshake.
+await drive(connect, { approval: { bothEras: job.transport !== 'sse' } });

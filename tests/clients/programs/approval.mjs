@@ -12,13 +12,13 @@ const CANNOT =
 const NO = 'The client answered no; nothing was run.';
 
 /** The values that the person may choose from, in either form of a choice. */
-export function choices(schema) {
+function choices(schema) {
   const { remember } = schema.properties;
   return remember?.oneOf?.map((choice) => choice.const) ?? remember?.enum ?? [];
 }
 
 /** A person who answers as they were last told to, and counts the questions. */
-export class Person {
+class Person {
   questions = [];
 
   /** What the framework's handler answers to the parameters of a question. */
@@ -37,8 +37,7 @@ const accept = (remember) => (question) => ({
 
 /**
  * The checks. `connect({ server, person, roots })` gives a client as `drive` wants it, which also says its `revision`; without a
- * person it does not declare elicitation. What it returns is the revision, if
- * the client can ask.
+ * person it does not declare elicitation. What it returns is the revision, if the client can ask.
  */
 export async function approval(connect, { server, transport, canAsk = true, canHaveRoots = false }) {
   const path = (name) => join(server.root, name);
@@ -94,7 +93,7 @@ export async function approval(connect, { server, transport, canAsk = true, canH
   await client.close();
 
   if (canHaveRoots) {
-    // At the modern revision these are two rounds of one call: the roots, and then the person.
+    // Over stdio at the modern revision these are two rounds of one call: the roots, and then the person.
     const second = await connect({ server, person, roots: [] });
     await asked(1, accept('once'), () => write(second, name, 'with roots'));
     await second.close();

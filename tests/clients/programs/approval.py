@@ -94,7 +94,7 @@ class Approval:
             expect_equal(client.revision, revision, "the revision of the second client")
             await self.with_a_person(client, f"{revision}.txt")
         if self.can_have_roots:
-            # At the modern revision these are two rounds of one call: the roots, and then the person.
+            # Over stdio at the modern revision these are two rounds of one call: the roots, and then the person.
             async with self.connect(self.job, person=self.person, roots=[]) as client:
                 await self.asked(1, accept("once"), self.write(client, f"{revision}.txt", "with roots"))
         return revision

@@ -105,8 +105,7 @@ async fn the_rust_client_asks_its_person() {
         (true, ProtocolVersion::V_2025_11_25),
         (true, ProtocolVersion::V_2026_07_28),
     ] {
-        // Shown if the test fails.
-        println!("{} {revision}", if http { "HTTP" } else { "stdio" });
+        let way = format!("{} {revision}", if http { "HTTP" } else { "stdio" });
         let folder = Folder::new();
         // With a token, wharf knows a client again that has no session.
         files(&folder, "confirm = \"writes\"", &format!("[http]\ntoken_env = \"{}\"", TOKEN.0));
@@ -118,7 +117,7 @@ async fn the_rust_client_asks_its_person() {
         let sentence = "`write_file` needs a person's approval, and this client cannot ask for one. The operator can \
                         change `confirm` in [plugins.files].";
         let expected = if revision.as_str() == MODERN { format!("-32021: {sentence}") } else { sentence.to_owned() };
-        assert_eq!(refused, expected);
+        assert_eq!(refused, expected, "{way}");
         assert_eq!(written(&folder, "a.txt"), None);
         within("the end", alone.cancel()).await.unwrap();
 
@@ -127,7 +126,7 @@ async fn the_rust_client_asks_its_person() {
         let questions = application.questions.clone();
         let client = connect(&folder, server.as_ref(), application).await;
         let no = Err("The client answered no; nothing was run.".to_owned());
-        assert_eq!(call(&client, "write_file", &write(&folder, "a.txt", "1")).await, no);
+        assert_eq!(call(&client, "write_file", &write(&folder, "a.txt", "1")).await, no, "{way}");
         assert_eq!(written(&folder, "a.txt"), None);
         for (answer, content, asked) in [
             (json!({ "action": "accept" }), "2", 2),
@@ -136,9 +135,10 @@ async fn the_rust_client_asks_its_person() {
             (json!({ "action": "decline" }), "5", 4),
         ] {
             *person.lock().unwrap() = answer;
-            call(&client, "write_file", &write(&folder, "a.txt", content)).await.unwrap();
+            let said = call(&client, "write_file", &write(&folder, "a.txt", content)).await;
+            assert!(said.is_ok(), "{way}, {content}: {said:?}");
             assert_eq!(written(&folder, "a.txt").as_deref(), Some(content));
-            assert_eq!(questions.lock().unwrap().len(), asked, "{content}");
+            assert_eq!(questions.lock().unwrap().len(), asked, "{way}, {content}");
         }
         // Another tool is another kind of call.
         assert_eq!(call(&client, "create_directory", &json!({ "path": folder.join("project/d") })).await, no);
@@ -148,7 +148,7 @@ async fn the_rust_client_asks_its_person() {
         let questions = questions.lock().unwrap().clone();
         assert_eq!(questions.len(), 5);
         for question in &questions {
-            assert_eq!(choices(question), ["once", "session"]);
+            assert_eq!(choices(question), ["once", "session"], "{way}");
         }
         let message = questions[0]["message"].as_str().unwrap();
         assert!(message.starts_with("wharf asks: may the tool `write_file` run?"), "{message}");
