@@ -19,7 +19,10 @@ use super::{
     settings::Settings,
     source::Source,
 };
-use crate::access::grants::{Grants, roots};
+use crate::{
+    access::grants::{Grants, roots},
+    base::text::toml_header,
+};
 
 /// Where a plugin comes from. When names clash, the plugin with the earlier origin keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,7 +153,7 @@ impl PluginConfig {
     /// Checks that the secrets that its grants name are there.
     pub fn check_secrets(&self, egress: &crate::egress::Settings) -> Result<()> {
         let known = self.grants.http.check_secrets(|name| egress.secrets.contains_key(name));
-        known.with_context(|| format!("[plugins.{}]: grants", self.id))
+        known.with_context(|| format!("{}: grants", toml_header(&["plugins", &self.id])))
     }
 
     pub fn allows_prompt(&self, name: &str) -> bool {
