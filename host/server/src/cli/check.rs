@@ -47,7 +47,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
             serving.prompts.len()
         ))?;
         print(&format!("  sha256 {}", serving.sha256))?;
-        print(&format!("  granted: {}", all_or_nothing(&serving.granted)))?;
+        print(&format!("  granted: {}", granted(&serving.granted)))?;
         if let Some(calls) = &serving.confirm {
             print(&format!("  a person approves of: {calls}"))?;
         }
@@ -84,6 +84,13 @@ fn show_wants(serving: &Serving) -> Result<()> {
         print(&format!("  granted, not wanted: {}", serving.not_wanted.join("; ")))?;
     }
     Ok(())
+}
+
+/// What is granted, in one line. Names of variables stand there as `wharf deny` takes them, without the sign that a shell would
+/// replace.
+pub fn granted<T: AsRef<str>>(all: &[T]) -> String {
+    let plain: Vec<&str> = all.iter().map(|one| one.as_ref().strip_prefix('$').unwrap_or(one.as_ref())).collect();
+    all_or_nothing(&plain)
 }
 
 /// Joins a list for people; an empty one is "nothing".

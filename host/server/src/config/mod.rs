@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::base::guard;
+use crate::{
+    access::grants::Grants,
+    base::{self, guard},
+};
 
 pub mod approvals;
 pub mod audit;
@@ -18,6 +21,7 @@ mod bounds;
 mod command_line;
 pub mod defaults;
 mod egress;
+mod elsewhere;
 mod face;
 mod given;
 mod http;
@@ -103,6 +107,31 @@ pub fn from_text(text: &str, file: Option<&Path>, command_line: &CommandLine) ->
     let raw = raw::parse(text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;
     let config = resolved::resolve(raw, file, command_line).context(name)?;
     Ok(Config { digest: Some(Sha256::digest(text).into()), ..config })
+}
+
+/// The same, whatever variables are set here: where they are set, the file may be right all the same.
+pub fn from_text_elsewhere(text: &str, file: &Path) -> Result<Config> {
+    let name = base::text::path(file);
+    let raw = raw::parse(text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;
+    resolved::resolve(elsewhere::without_variables(raw), Some(file), &CommandLine::default()).context(name)
+}
+
+/// What the file grants a plugin, whatever else is wrong with it.
+pub fn grants(text: &str, file: &Path, id: &str) -> Result<Grants> {
+    let table: toml::Table = base::explain::toml(text).map_err(anyhow::Error::msg)?;
+    let Some(written) = table.get("plugins").and_then(|all| all.get(id)?.get("grants")) else {
+        return Ok(Grants::default());
+    };
+    // The error of a value would repeat it.
+    let written = written.clone().try_into().map_err(|_| anyhow::anyhow!("they are malformed"));
+    written
+        .and_then(|written| Grants::parse(written, &|path| absolute(path, file)))
+        .with_context(|| base::text::toml_header(&["plugins", id, "grants"]))
+}
+
+/// Makes a path of the file absolute.
+pub fn absolute(path: &str, file: &Path) -> Result<PathBuf> {
+    resolved::absolute(path, file.parent())
 }
 
 /// The file to use: the one that was named, which must exist, or the default one if it exists.
