@@ -177,7 +177,7 @@ async fn check_says_what_is_wanted_and_what_is_granted() {
 async fn the_lines_for_a_dropped_in_plugin_are_complete() {
     let folder = Folder::new();
     wanting(&folder, "hello", "my.plugin", "env = ['TZ']").await;
-    let file = folder.config("plugin_dir = '../../plugins'\n");
+    let file = folder.config(&format!("plugin_dir = {:?}\n", folder.join("plugins")));
     let checked = stdout(&folder.run(&["check"], &[]).await);
     let path = folder.join("plugins/my.plugin.wasm");
     let line = format!(

@@ -104,7 +104,8 @@ pub fn marked(text: &str) -> String {
                 end = blank.unwrap_or(behind - character.len_utf8());
                 break;
             }
-            if character == ' ' {
+            // A line that a long word would leave nearly empty is filled all the same.
+            if character == ' ' && columns > LINE_COLUMNS / 2 {
                 blank = Some(behind);
             }
         }
@@ -163,6 +164,7 @@ mod tests {
                 format!("{} {}", "x".repeat(40), "y".repeat(40)),
                 format!("\n  | {}\n  | {}", "x".repeat(40), "y".repeat(40)),
             ),
+            (format!("a {}", "x".repeat(70)), format!("\n  | a {}\n  | xx", "x".repeat(68))),
             ("界".repeat(36), format!("\n  | {}\n  | 界", "界".repeat(35))),
         ] {
             assert_eq!(marked(&text), expected, "{text}");

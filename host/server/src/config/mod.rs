@@ -97,13 +97,14 @@ pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let Some(file) = file else { return resolved::resolve(raw::Config::default(), None, command_line) };
     let file = std::path::absolute(file)?;
     guard::check_trusted_file(&file, "config")?;
-    let text = std::fs::read_to_string(&file).with_context(|| format!("{}: cannot be read", file.display()))?;
+    let text =
+        std::fs::read_to_string(&file).with_context(|| format!("{}: cannot be read", base::text::path(&file)))?;
     from_text(&text, Some(&file), command_line)
 }
 
 /// The same for a text. `file`: the file that it is from, to which relative paths are relative.
 pub fn from_text(text: &str, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
-    let name = file.map_or_else(|| "the config".into(), |file| file.display().to_string());
+    let name = file.map_or_else(|| "the config".into(), base::text::path);
     let raw = raw::parse(text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;
     let config = resolved::resolve(raw, file, command_line).context(name)?;
     Ok(Config { digest: Some(Sha256::digest(text).into()), ..config })
@@ -138,7 +139,7 @@ pub fn absolute(path: &str, file: &Path) -> Result<PathBuf> {
 pub fn find(named: Option<&Path>) -> Result<Option<PathBuf>> {
     match named {
         Some(path) if path.exists() => Ok(Some(path.to_owned())),
-        Some(path) => bail!("{}: there is no such config file", path.display()),
+        Some(path) => bail!("{}: there is no such config file", base::text::path(path)),
         None => Ok(default_path().filter(|path| path.exists())),
     }
 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     access::grants::{Grants, roots},
-    base::text::toml_header,
+    base::text::{self, toml_header},
 };
 
 /// Where a plugin comes from. When names clash, the plugin with the earlier origin keeps them.
@@ -167,7 +167,7 @@ fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
 
 pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
     let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-    check_id(&id).with_context(|| path.display().to_string())?;
+    check_id(&id).with_context(|| text::path(path))?;
     Ok(PluginConfig {
         prefix: format!("{id}_"),
         id,

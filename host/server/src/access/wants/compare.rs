@@ -3,6 +3,7 @@
 use super::want::{Http, Wants, What};
 use crate::{
     access::grants::{Grants, could_use},
+    base::text,
     egress::rule::{Rule, strongest},
 };
 
@@ -57,7 +58,7 @@ impl Wants {
         beyond.extend(roots.0.filter(|access| Some(*access) > wanted_roots).map(What::Roots).map(|what| what.words()));
         // There is no want for a folder of the operator's, but who wants roots wants files.
         if wanted_roots.is_none() {
-            beyond.extend(dirs.0.iter().map(|dir| format!("{} ({})", dir.host.display(), dir.access.as_str())));
+            beyond.extend(dirs.0.iter().map(|dir| format!("{} ({})", text::path(&dir.host), dir.access.as_str())));
         }
         beyond.extend(env.0.iter().cloned().map(What::Env).filter(|what| !wanted(what)).map(|what| what.words()));
         let abilities =
