@@ -14,7 +14,10 @@ use crate::{
         capability::Access,
         grants::{Grants, dirs::Dir},
     },
-    base::text::{self, toml_header},
+    base::{
+        paths::resolved,
+        text::{self, toml_header},
+    },
     config,
     egress::rule::{Rule, Written},
 };
@@ -126,11 +129,6 @@ fn folder(what: &str) -> Option<PathBuf> {
     };
     let path = std::path::absolute(path).ok().filter(|_| is_path)?;
     Some(resolved(&path))
-}
-
-/// Where a path leads, or the path itself if it leads nowhere.
-fn resolved(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.components().collect())
 }
 
 #[cfg(test)]

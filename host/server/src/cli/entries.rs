@@ -181,7 +181,7 @@ mod tests {
             (LONG, "b", "[ # few\n    \"a\", # one\n    \"c\" # three\n    # the end\n]"),
             (LONG, "c", "[ # few\n    \"a\", # one\n    # about b\n    \"b\" # two\n    # the end\n]"),
             ("['a', # one\n 'b', 'c']", "b", "['a', # one\n 'c']"),
-            ("[\n 'a' # one\n, 'b' # two\n]", "a", "[ 'b' # two\n]"),
+            ("[\n 'a' # one\n, 'b' # two\n]", "a", "[\n 'b' # two\n]"),
         ] {
             let mut text = list(before);
             let grants = text.get_mut("grants").unwrap();
