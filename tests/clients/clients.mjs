@@ -1,9 +1,12 @@
 // The clients. `package` is what the version is read of; Python ones name the `environment`, a file in requirements/. `brief` are
 // those of `--brief`: fast, and schemas broke them before. `absent` says why a check is not there, `emptyRoots` that the client
-// can declare roots and have none, `protocol` what wharf's config has under `[protocol]`, `hears` how it has to hear of changes,
-// `note` what the table says of it, `optional` why it may be missing.
+// can declare roots and have none, `asks` that its program shows what becomes of approvals, and over which transports it does so
+// in both eras, `protocol` what wharf's config has under `[protocol]`, `hears` how it has to hear of changes, `note` what the
+// table says of it, `optional` why it may be missing.
 
 const ALL = ['stdio', 'http', 'sse'];
+// SSE is of revisions that have a handshake.
+const BOTH = ['stdio', 'http'];
 const OLD_MCP = 'With `mcp` 1.30.0: this version does not work with 2.x.';
 /** What makes a client begin with the handshake that could do without. */
 const HANDSHAKE = { transports: ['stdio', 'http'], protocol: ['modern = false'], hears: 'told' };
@@ -19,22 +22,24 @@ const python = (name, program, more = {}) => ({
 
 const javascript = (name, program, more = {}) => ({ name, package: name, program, transports: ALL, ...more });
 
-const FASTMCP = { package: 'fastmcp-slim', environment: 'fastmcp', emptyRoots: true };
-const PYDANTIC_AI = { package: 'pydantic-ai-slim', environment: 'pydantic-ai', emptyRoots: true };
-const OPENAI = { package: 'openai-agents', environment: 'openai-agents' };
-const MCP = { package: 'mcp', emptyRoots: true };
-const SDK = { emptyRoots: true };
+const FASTMCP = { package: 'fastmcp-slim', environment: 'fastmcp', emptyRoots: true, asks: [] };
+const PYDANTIC_AI = { package: 'pydantic-ai-slim', environment: 'pydantic-ai', emptyRoots: true, asks: [] };
+const OPENAI = { package: 'openai-agents', environment: 'openai-agents', asks: [] };
+const MCP = { package: 'mcp', emptyRoots: true, asks: [] };
+const SDK = { emptyRoots: true, asks: [] };
 
 export const CLIENTS = [
   python('smolagents', 'smolagents_tools.py', {
     brief: true,
+    asks: [],
     absent: { changed: 'it lists once, when it connects, and has no way to list again' },
     note: 'With mcpadapt 0.1.19 and `mcp` 1.30.0.',
   }),
   python('semantic-kernel', 'semantic_kernel_plugin.py', {
+    asks: [],
     note: 'With a `message_handler` of the program; its own waits forever, see below.',
   }),
-  python('autogen-ext', 'autogen_tools.py', { brief: true, note: OLD_MCP }),
+  python('autogen-ext', 'autogen_tools.py', { brief: true, asks: [], note: OLD_MCP }),
   python('google-genai', 'google_genai.py', { note: 'The program opens the session, with `mcp` 2.3.0, and hears itself.' }),
   python('pydantic-ai', 'pydantic_ai_toolset.py', {
     ...PYDANTIC_AI,
@@ -43,19 +48,21 @@ export const CLIENTS = [
   python('pydantic-ai, `modern = false`', 'pydantic_ai_toolset.py', { ...PYDANTIC_AI, ...HANDSHAKE }),
   python('fastmcp', 'fastmcp_client.py', FASTMCP),
   python('fastmcp, `modern = false`', 'fastmcp_client.py', { ...FASTMCP, ...HANDSHAKE }),
-  python('langchain-mcp-adapters', 'langchain_adapters.py', { environment: 'langchain', emptyRoots: true }),
-  python('mcp (Python)', 'mcp_v2.py', { ...MCP, environment: 'mcp' }),
+  python('langchain-mcp-adapters', 'langchain_adapters.py', { environment: 'langchain', emptyRoots: true, asks: [] }),
+  python('mcp (Python)', 'mcp_v2.py', { ...MCP, environment: 'mcp', asks: BOTH, brief: true }),
   python('mcp (Python)', 'mcp_v1.py', { ...MCP, environment: 'mcp-1.26' }),
   python('mcp (Python)', 'mcp_v1.py', { ...MCP, environment: 'mcp-1.8' }),
   python('openai-agents', 'openai_agents.py', OPENAI),
   python('openai-agents, `modern = false`', 'openai_agents.py', { ...OPENAI, ...HANDSHAKE }),
   python('llama-index-tools-mcp', 'llama_index_tools.py', {
     environment: 'llama-index',
+    asks: [],
     note: 'Each list and each call is a session of its own: over stdio, a process.',
   }),
-  python('strands-agents', 'strands_tools.py', { environment: 'strands' }),
-  python('agno', 'agno_tools.py'),
+  python('strands-agents', 'strands_tools.py', { environment: 'strands', asks: [] }),
+  python('agno', 'agno_tools.py', { asks: [] }),
   python('agent-framework', 'agent_framework_tools.py', {
+    asks: [],
     package: 'agent-framework-core',
     transports: ['stdio', 'http'],
     note: 'It does not connect without tenacity, which it does not ask for.',
@@ -65,16 +72,17 @@ export const CLIENTS = [
   javascript('@modelcontextprotocol/sdk', 'sdk_v1.mjs', { ...SDK, package: 'sdk-1.22', brief: true }),
   // Streamable HTTP came later.
   javascript('@modelcontextprotocol/sdk', 'sdk_v1.mjs', { ...SDK, package: 'sdk-1.0', transports: ['stdio', 'sse'] }),
-  javascript('@modelcontextprotocol/client', 'sdk_v2.mjs', { emptyRoots: true, brief: true }),
+  javascript('@modelcontextprotocol/client', 'sdk_v2.mjs', { ...SDK, asks: BOTH, brief: true }),
   javascript('@modelcontextprotocol/inspector', 'inspector.mjs', {
     note: 'Its command line, which connects anew for each list and call.',
   }),
   javascript('@langchain/mcp-adapters', 'langchain.mjs', {
+    asks: [],
     note: 'It tells, and keeps its list; the program closes it and lists again.',
   }),
-  javascript('@ai-sdk/mcp', 'ai_sdk.mjs'),
+  javascript('@ai-sdk/mcp', 'ai_sdk.mjs', { asks: BOTH }),
   // It has no other side than a client over stdio.
-  javascript('mcp-remote', 'remote.mjs', { transports: ['http', 'sse'], emptyRoots: true }),
+  javascript('mcp-remote', 'remote.mjs', { transports: ['http', 'sse'], emptyRoots: true, asks: [] }),
 ];
 
 /** What was looked at and left out. */

@@ -49,8 +49,12 @@ function read(line) {
 /** Runs one client over one transport, tells of each of its checks, and returns what failed and how it heard of the change. */
 async function combine(client, transport) {
   const combination = `${client.name} ${versionOf(client)}, ${transport}`;
-  const wanted = [...CHECKS, ...(client.emptyRoots ? ['empty-roots'] : [])].filter((name) => !client.absent?.[name]);
-  const result = { failed: [], hears: undefined };
+  const more = [];
+  if (client.emptyRoots) more.push('empty-roots');
+  if (client.asks) more.push('approval');
+  if (client.asks?.includes(transport)) more.push('approval-handshake');
+  const wanted = [...CHECKS, ...more].filter((name) => !client.absent?.[name]);
+  const result = { failed: [], hears: undefined, asks: [] };
   const verdict = (name, ok, why, ms) => {
     if (!tell(combination, name, ok, why, ms)) result.failed.push(name);
   };
@@ -65,13 +69,19 @@ async function combine(client, transport) {
   }
 
   const place = prepare(folder, options.plugins, transport, client.protocol);
-  let server;
+  const servers = [];
+  const started = async (config) => {
+    if (transport === 'stdio') return undefined;
+    servers.push(await serve(options.bin, config, { env, ms: READY_MS }));
+    return servers.at(-1).url;
+  };
   let end = { code: undefined, stdout: [], stderr: [] };
   const seen = new Map();
   let how;
   try {
-    if (transport !== 'stdio') server = await serve(options.bin, place.config, { env, ms: READY_MS });
-    const job = { ...place.job(options.bin, server?.url), package: client.package };
+    const url = await started(place.config);
+    const asking = client.asks ? await started(place.asking) : undefined;
+    const job = { ...place.job(options.bin, url, asking), package: client.package };
     end = await run(program[0], [...program.slice(1), JSON.stringify(job)], { env, ms: COMBINATION_MS });
     how = end.code === undefined ? 'the program had to be ended' : `the program ended with code ${end.code}`;
   } catch (error) {
@@ -80,6 +90,7 @@ async function combine(client, transport) {
   for (const line of end.stdout) {
     const told = read(line);
     if (told?.fact === 'hears') result.hears = told.value;
+    else if (told?.fact === 'asks') result.asks.push(told.value);
     else if (told === undefined) end.stderr.push(line);
     else seen.set(told.check, told);
   }
@@ -92,12 +103,12 @@ async function combine(client, transport) {
   if (unrun.length > 0) verdict(unrun.join(', '), false, `did not run; ${how}`);
   else if (end.code !== 0) verdict('end', false, how);
   if (client.hears && result.hears !== client.hears) verdict('hears', false, `${result.hears}, wanted ${client.hears}`);
-  if (server) {
+  for (const server of servers) {
     const code = await server.stop();
     if (code !== 0) verdict('wharf serve', false, `exit code ${code}`);
   }
   if (result.failed.length > 0) {
-    for (const line of [...end.stderr, ...(server?.log ?? [])].slice(-25)) console.log(`      | ${line}`);
+    for (const line of [...end.stderr, ...servers.flatMap(({ log }) => log)].slice(-25)) console.log(`      | ${line}`);
   }
   rmSync(place.folder, { recursive: true, force: true });
   return result;

@@ -18,36 +18,47 @@ const quoted = (text) => JSON.stringify(text);
 
 export function prepare(parent, plugins, transport, protocol = []) {
   const folder = mkdtempSync(join(parent, `${transport}-`));
-  const [root, late, dir] = ['root', 'late', 'plugins'].map((name) => join(folder, name));
-  for (const path of [root, late, dir]) mkdirSync(path);
+  const [root, late, dir, asked] = ['root', 'late', 'plugins', 'asked'].map((name) => join(folder, name));
+  for (const path of [root, late, dir, asked]) mkdirSync(path);
   const made = `made for ${folder}`;
   writeFileSync(join(root, 'made.txt'), made);
   writeFileSync(join(root, 'dot.png'), Buffer.from(DOT, 'base64'));
   copyFileSync(join(plugins, 'echo.wasm'), join(late, 'late.wasm'));
 
+  const opened = (root, more = []) => [
+    '[plugins.files]',
+    `path = ${quoted(join(plugins, 'files.wasm'))}`,
+    ...more,
+    '[plugins.files.grants]',
+    'roots = "read-write"',
+    '[roots]',
+    `fixed = [${quoted(root)}]`,
+    'from = "both"',
+  ];
+  const spoken = ['[protocol]', 'sse = true', ...protocol];
   const lines = [`plugin_dir = ${quoted(dir)}`];
   for (const name of ['time', 'echo']) lines.push(`[plugins.${name}]`, `path = ${quoted(join(plugins, `${name}.wasm`))}`);
   // Over stdio the folder and the plugin for files are on the command line instead, as clients' own configurations have them.
-  if (transport !== 'stdio') {
-    lines.push('[plugins.files]', `path = ${quoted(join(plugins, 'files.wasm'))}`);
-    lines.push('[plugins.files.grants]', 'roots = "read-write"');
-    lines.push('[roots]', `fixed = [${quoted(root)}]`, 'from = "both"');
-  }
-  lines.push('[protocol]', 'sse = true', ...protocol);
+  if (transport !== 'stdio') lines.push(...opened(root));
   const config = join(folder, 'wharf.toml');
-  writeFileSync(config, `${lines.join('\n')}\n`);
+  writeFileSync(config, `${[...lines, ...spoken].join('\n')}\n`);
+  // A wharf of its own, at which a person approves of what writes.
+  const asking = join(folder, 'asking.toml');
+  writeFileSync(asking, `${[...opened(asked, ['confirm = "writes"']), ...spoken].join('\n')}\n`);
 
   const files = ['--root', root, '--allow', 'roots=read-write', join(plugins, 'files.wasm')];
-  const job = (bin, url) => ({
+  const endpoint = (url) => (transport === 'sse' && url ? new URL('/sse', url).href : (url ?? ''));
+  const job = (bin, url, askingUrl) => ({
     transport,
     command: bin,
     args: ['run', '-c', config, ...files],
-    url: transport === 'sse' ? new URL('/sse', url).href : (url ?? ''),
+    url: endpoint(url),
+    asked: { command: bin, args: ['run', '-c', asking], url: endpoint(askingUrl), root: asked },
     root,
     made,
     late: { from: join(late, 'late.wasm'), to: join(dir, 'late.wasm'), tool: 'late_echo' },
   });
-  return { folder, config, root, made, job };
+  return { folder, config, asking, root, made, job };
 }
 
 /** The environment of clients and servers. */

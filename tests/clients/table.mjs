@@ -13,9 +13,9 @@ export function table(rows) {
       return ` [${notes.indexOf(text) + 1}]`;
     });
     const cells = Object.keys(TITLES).map((transport) => cell(client, transport, results[transport]));
-    return [`${client.name}${mark.join('')}`, version, ...cells, hears(results)];
+    return [`${client.name}${mark.join('')}`, version, ...cells, over(results, ({ hears }) => hears), over(results, asks)];
   });
-  const head = ['client', 'version', ...Object.values(TITLES), 'hears of changes'];
+  const head = ['client', 'version', ...Object.values(TITLES), 'hears of changes', 'asks for approvals'];
   const all = [head, head.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`);
   const list = notes.map((text, index) => `${index + 1}. ${text}`);
   return [...all, '', ...list, '', 'Left out:', '', ...LEFT_OUT.map((text) => `- ${text}`), ''].join('\n');
@@ -30,11 +30,14 @@ function cell(client, transport, result) {
   return result.failed.length === 0 ? 'ok' : `FAIL: ${result.failed.join(', ')}`;
 }
 
-/** How it heard; where that differs between transports, which is which. */
-function hears(results) {
-  const seen = Object.entries(results).map(([transport, { hears }]) => [TITLES[transport], hears ?? '—']);
+/** At which revisions it asks its person for approvals; otherwise it is told which key to change. */
+const asks = ({ asks }) => (asks.includes('cannot') ? 'cannot' : asks.join(' and '));
+
+/** What differs between transports, and over which it is what. */
+function over(results, way) {
+  const seen = Object.entries(results).map(([transport, result]) => [TITLES[transport], way(result) || '—']);
   const ways = [...new Set(seen.map(([, way]) => way))];
   if (ways.length <= 1) return ways[0] ?? '—';
-  const over = (way) => seen.filter(([, one]) => one === way).map(([title]) => title);
-  return ways.map((way) => `${way} (${over(way).join(', ')})`).join('; ');
+  const titles = (way) => seen.filter(([, one]) => one === way).map(([title]) => title);
+  return ways.map((way) => `${way} (${titles(way).join(', ')})`).join('; ');
 }

@@ -62,14 +62,14 @@ pub fn prompts(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | key | entries |
 /// |---|---|
-/// | `http` | a URL, or `{ url, methods, secret, header, why }`: requests by the rules of the config. `methods` is a list or `"any"`; `GET` and `HEAD` if left out. `secret` is one of `secrets`, sent in `header` (`authorization`, as `Bearer …`, if left out) |
+/// | `http` | a URL, or `{ url, methods, secret, header, why }`: requests by the rules of the config. `methods` is a list of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and `OPTIONS`, or `"any"`; `GET` and `HEAD` if left out. A URL has at most 200 letters, digits and `-._~:/%*@+`, and its host is one of the public internet. `secret` is one of `secrets`, sent in `header` (`authorization`, as `Bearer …`, if left out) |
 /// | `roots` | `"read"` or `"read-write"`, or `{ access, why }`: the folders that the client opens |
 /// | `env` | the name of a variable, or `{ name, why }` |
 /// | `ask` | `"elicitation"`, `"sampling"` or `"roots"`, or `{ ability, why }` |
 /// | `secrets` | `{ name, why }`: added to requests by wharf; the plugin never sees them |
 /// | `settings` | `{ key, type, required, why }`: what `host::config()` has; `type` is `"string"`, `"number"` or `"boolean"` |
 ///
-/// `why` may always be left out. It is shown to a person with everything escaped, and cut after 200 characters. Each list has at most
+/// `why` may always be left out. It is shown to a person on lines of its own with everything escaped, and cut after 200 characters. Each list has at most
 /// 32 entries. What does not have this form keeps the plugin from loading. For a host that is not known beforehand there is no want:
 /// say so in the plugin's documentation.
 #[proc_macro]

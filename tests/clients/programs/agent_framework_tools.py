@@ -34,4 +34,4 @@ async def connect(job: Job) -> AsyncIterator[AgentFramework]:
 
 
 if __name__ == "__main__":
-    drive(connect)
+    drive(connect, asks=lambda _job: {"can_ask": False})

@@ -38,4 +38,4 @@ async def connect(job: Job) -> AsyncIterator[Agno]:
 
 
 if __name__ == "__main__":
-    drive(connect)
+    drive(connect, asks=lambda _job: {"can_ask": False})

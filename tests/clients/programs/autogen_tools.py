@@ -41,4 +41,4 @@ async def connect(job: Job) -> AsyncIterator[AutoGen]:
 
 
 if __name__ == "__main__":
-    drive(connect)
+    drive(connect, asks=lambda _job: {"can_ask": False})

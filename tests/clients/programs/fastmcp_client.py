@@ -6,9 +6,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastmcp import Client
+from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport
 from mcp import types
-from shared import Job, drive
+from shared import Job, Person, drive
 
 
 def transport_of(job: Job) -> Any:
@@ -17,10 +18,25 @@ def transport_of(job: Job) -> Any:
     return (SSETransport if job.transport == "sse" else StreamableHttpTransport)(job.url)
 
 
+def asking(person: Person | None) -> dict[str, Any]:
+    """How a client of fastmcp is told whom it can ask. It makes a class of the form, which the answer is an object of."""
+
+    async def handler(message: str, form: Any, params: Any, _context: Any) -> ElicitResult:
+        answer = person.answer(message, params.requested_schema)
+        content = answer.get("content")
+        if form is not None and content is not None:
+            content = form(**content)
+        return ElicitResult(action=answer["action"], content=content)
+
+    return {} if person is None else {"elicitation_handler": handler}
+
+
 class FastMcp:
-    def __init__(self, job: Job, **roots: Any) -> None:
+    revision: str | None
+
+    def __init__(self, job: Job, **how: Any) -> None:
         self.heard: asyncio.Event | None = asyncio.Event()
-        self.client = Client(transport_of(job), message_handler=self.on_message, **roots)
+        self.client = Client(transport_of(job), message_handler=self.on_message, **how)
 
     async def on_message(self, message: Any) -> None:
         if isinstance(getattr(message, "root", message), types.ToolListChangedNotification) and self.heard:
@@ -35,9 +51,10 @@ class FastMcp:
 
 
 @asynccontextmanager
-async def connect(job: Job, **roots: Any) -> AsyncIterator[FastMcp]:
-    fastmcp = FastMcp(job, **roots)
+async def connect(job: Job, person: Person | None = None, **roots: Any) -> AsyncIterator[FastMcp]:
+    fastmcp = FastMcp(job, **asking(person), **roots)
     async with fastmcp.client:
+        fastmcp.revision = fastmcp.client.protocol_version
         if fastmcp.client.initialize_result is None:
             # Without a handshake it would have to listen, which it cannot.
             fastmcp.heard = None
@@ -45,4 +62,4 @@ async def connect(job: Job, **roots: Any) -> AsyncIterator[FastMcp]:
 
 
 if __name__ == "__main__":
-    drive(connect, empty_roots=True)
+    drive(connect, empty_roots=True, asks=lambda _job: {})

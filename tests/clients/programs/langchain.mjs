@@ -4,14 +4,14 @@ import { drive, event, job, named, require, stdio } from './shared.mjs';
 
 const { MultiServerMCPClient } = require('@langchain/mcp-adapters');
 
-async function connect() {
+async function connect({ server = job }) {
   let changed = event();
   let stale = false;
   const client = new MultiServerMCPClient({
     mcpServers: {
       wharf: stdio
-        ? { transport: 'stdio', command: job.command, args: job.args }
-        : { transport: job.transport, url: job.url },
+        ? { transport: 'stdio', command: server.command, args: server.args }
+        : { transport: job.transport, url: server.url },
     },
     onToolsListChanged: () => {
       stale = true;
@@ -32,4 +32,4 @@ async function connect() {
   };
 }
 
-await drive(connect);
+await drive(connect, { approval: { canAsk: false } });

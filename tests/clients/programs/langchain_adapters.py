@@ -5,14 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from langchain_mcp_adapters.callbacks import Callbacks
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.tools import load_mcp_tools
 from mcp import types
-from shared import Job, drive
+from shared import Job, Person, drive
 
 
 class LangChain:
-    def __init__(self, session: Any, heard: asyncio.Event) -> None:
+    def __init__(self, session: Any, heard: asyncio.Event, revision: str) -> None:
+        self.revision = revision
         self.session = session
         self.heard = heard
 
@@ -24,7 +26,9 @@ class LangChain:
 
 
 @asynccontextmanager
-async def connect(job: Job, roots: list[types.Root] | None = None) -> AsyncIterator[LangChain]:
+async def connect(
+    job: Job, roots: list[types.Root] | None = None, person: Person | None = None
+) -> AsyncIterator[LangChain]:
     heard = asyncio.Event()
 
     async def on_message(message: Any) -> None:
@@ -34,14 +38,19 @@ async def connect(job: Job, roots: list[types.Root] | None = None) -> AsyncItera
     async def on_roots(_context: Any) -> types.ListRootsResult:
         return types.ListRootsResult(roots=roots)
 
+    async def on_elicitation(_mcp_context: Any, params: Any, _context: Any) -> types.ElicitResult:
+        return types.ElicitResult(**person.answer(params.message, params.requestedSchema))
+
     kwargs = {"message_handler": on_message, "list_roots_callback": None if roots is None else on_roots}
     if job.transport == "stdio":
         server: Any = {"transport": "stdio", "command": job.command, "args": job.args}
     else:
         server = {"transport": "sse" if job.transport == "sse" else "streamable_http", "url": job.url}
-    async with MultiServerMCPClient({"wharf": {**server, "session_kwargs": kwargs}}).session("wharf") as session:
-        yield LangChain(session, heard)
+    callbacks = Callbacks(on_elicitation=None if person is None else on_elicitation)
+    client = MultiServerMCPClient({"wharf": {**server, "session_kwargs": kwargs}}, callbacks=callbacks)
+    async with client.session("wharf", auto_initialize=False) as session:
+        yield LangChain(session, heard, (await session.initialize()).protocolVersion)
 
 
 if __name__ == "__main__":
-    drive(connect, empty_roots=True)
+    drive(connect, empty_roots=True, asks=lambda _job: {})

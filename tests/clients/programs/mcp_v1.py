@@ -9,13 +9,20 @@ from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
-from shared import Job, drive
+from shared import Job, Person, drive
+
+
+# The oldest has no questions to a person.
+CAN_ASK = hasattr(types, "ElicitResult")
 
 
 class Official:
-    def __init__(self, roots: list[types.Root] | None) -> None:
+    revision: str
+
+    def __init__(self, roots: list[types.Root] | None, person: Person | None) -> None:
         self.heard = asyncio.Event()
         self.declared = roots
+        self.person = person
         self.session: ClientSession
 
     async def on_message(self, message: Any) -> None:
@@ -24,6 +31,9 @@ class Official:
 
     async def on_roots(self, _context: Any) -> types.ListRootsResult:
         return types.ListRootsResult(roots=self.declared)
+
+    async def on_elicitation(self, _context: Any, params: Any) -> Any:
+        return types.ElicitResult(**self.person.answer(params.message, params.requestedSchema))
 
     async def tools(self) -> dict[str, Any]:
         return {tool.name: tool for tool in (await self.session.list_tools()).tools}
@@ -36,12 +46,15 @@ class Official:
 
 
 @asynccontextmanager
-async def connect(job: Job, roots: list[types.Root] | None = None) -> AsyncIterator[Official]:
+async def connect(
+    job: Job, roots: list[types.Root] | None = None, person: Person | None = None
+) -> AsyncIterator[Official]:
     if job.transport == "stdio":
         streams = stdio_client(StdioServerParameters(command=job.command, args=job.args))
     else:
         streams = (sse_client if job.transport == "sse" else streamablehttp_client)(job.url)
-    official = Official(roots)
+    official = Official(roots, person)
+    asking = {} if person is None else {"elicitation_callback": official.on_elicitation}
     async with AsyncExitStack() as stack:
         read, write, *_ = await stack.enter_async_context(streams)
         official.session = await stack.enter_async_context(
@@ -50,11 +63,12 @@ async def connect(job: Job, roots: list[types.Root] | None = None) -> AsyncItera
                 write,
                 message_handler=official.on_message,
                 list_roots_callback=None if roots is None else official.on_roots,
+                **asking,
             )
         )
-        await official.session.initialize()
+        official.revision = (await official.session.initialize()).protocolVersion
         yield official
 
 
 if __name__ == "__main__":
-    drive(connect, empty_roots=True)
+    drive(connect, empty_roots=True, asks=lambda _job: {"can_ask": CAN_ASK})

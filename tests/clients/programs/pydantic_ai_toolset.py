@@ -5,19 +5,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastmcp_client import transport_of
+from fastmcp_client import asking, transport_of
 from mcp import types
 from pydantic_ai import RunContext
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RunUsage
-from shared import Job, drive
+from shared import Job, Person, drive
 
 
 class PydanticAi:
     def __init__(self, toolset: MCPToolset, heard: asyncio.Event | None) -> None:
         self.toolset = toolset
         self.heard = heard
+        self.revision = toolset.client.protocol_version
         # A run without a model of anybody's.
         self.context = RunContext(deps=None, model=TestModel(), usage=RunUsage())
 
@@ -29,7 +30,7 @@ class PydanticAi:
 
 
 @asynccontextmanager
-async def connect(job: Job, **roots: Any) -> AsyncIterator[PydanticAi]:
+async def connect(job: Job, person: Person | None = None, **roots: Any) -> AsyncIterator[PydanticAi]:
     heard = asyncio.Event()
 
     async def on_message(message: Any) -> None:
@@ -37,7 +38,7 @@ async def connect(job: Job, **roots: Any) -> AsyncIterator[PydanticAi]:
             heard.set()
 
     toolset: MCPToolset = MCPToolset(
-        transport_of(job), tool_error_behavior="error", message_handler=on_message, **roots
+        transport_of(job), tool_error_behavior="error", message_handler=on_message, **asking(person), **roots
     )
     async with toolset:
         if toolset.client.initialize_result is None:
@@ -49,4 +50,4 @@ async def connect(job: Job, **roots: Any) -> AsyncIterator[PydanticAi]:
 
 
 if __name__ == "__main__":
-    drive(connect, empty_roots=True)
+    drive(connect, empty_roots=True, asks=lambda _job: {})

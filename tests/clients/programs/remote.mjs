@@ -5,12 +5,12 @@ import { connect } from './sdk_v1.mjs';
 import { drive, job, modules, require } from './shared.mjs';
 
 const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js');
-const args = [
-  join(modules, 'mcp-remote', 'dist', 'proxy.js'),
-  job.url,
-  ...['--transport', job.transport === 'sse' ? 'sse-only' : 'http-only', '--allow-http'],
-];
+const proxy = join(modules, 'mcp-remote', 'dist', 'proxy.js');
+const options = ['--transport', job.transport === 'sse' ? 'sse-only' : 'http-only', '--allow-http'];
 
-await drive((roots) => connect(roots, new StdioClientTransport({ command: process.execPath, args, stderr: 'inherit' })), {
-  emptyRoots: true,
-});
+function through(how) {
+  const args = [proxy, (how.server ?? job).url, ...options];
+  return connect(how, new StdioClientTransport({ command: process.execPath, args, stderr: 'inherit' }));
+}
+
+await drive(through, { emptyRoots: true, approval: {} });

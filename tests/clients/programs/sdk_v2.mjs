@@ -1,31 +1,33 @@
 // `@modelcontextprotocol/client`, which finds out by itself what the server speaks.
 
+import { MODERN } from './approval.mjs';
 import { drive, event, fine, job, named, require, stdio } from './shared.mjs';
 
 const { Client, SSEClientTransport, StreamableHTTPClientTransport } = require('@modelcontextprotocol/client');
 const { StdioClientTransport } = require('@modelcontextprotocol/client/stdio');
 
-const MODERN = '2026-07-28';
-
-function transport() {
-  if (stdio) return new StdioClientTransport({ command: job.command, args: job.args });
-  return new (job.transport === 'sse' ? SSEClientTransport : StreamableHTTPClientTransport)(new URL(job.url));
+function transport(server) {
+  if (stdio) return new StdioClientTransport({ command: server.command, args: server.args });
+  return new (job.transport === 'sse' ? SSEClientTransport : StreamableHTTPClientTransport)(new URL(server.url));
 }
 
-async function connect(roots) {
-  const capabilities = roots ? { roots: {} } : {};
+// SSE is of revisions that have a handshake.
+async function connect({ roots, person, server = job, handshake = job.transport === 'sse' }) {
+  const capabilities = { ...(roots && { roots: {} }), ...(person && { elicitation: {} }) };
   const client = new Client(
     { name: 'matrix', version: '1.0.0' },
-    // SSE is of revisions that have a handshake.
-    { capabilities, ...(job.transport === 'sse' ? {} : { versionNegotiation: { mode: 'auto' } }) },
+    { capabilities, ...(handshake ? {} : { versionNegotiation: { mode: 'auto' } }) },
   );
   if (roots) client.setRequestHandler('roots/list', () => ({ roots }));
+  // At 2026-07-28 the library calls this for the questions in a result, and calls again with the answers.
+  if (person) client.setRequestHandler('elicitation/create', ({ params }) => person.answer(params));
   let changed = event();
   client.setNotificationHandler('notifications/tools/list_changed', () => changed.happen());
-  await client.connect(transport());
-  const modern = client.getNegotiatedProtocolVersion() === MODERN;
-  const subscription = modern ? await client.listen({ toolsListChanged: true }) : undefined;
+  await client.connect(transport(server));
+  const revision = client.getNegotiatedProtocolVersion();
+  const subscription = revision === MODERN ? await client.listen({ toolsListChanged: true }) : undefined;
   return {
+    revision,
     heard: () => (changed = event()),
     tools: async () => named((await client.listTools()).tools),
     call: async (tool, args) => fine(await client.callTool({ name: tool.name, arguments: args })),
@@ -36,4 +38,4 @@ async function connect(roots) {
   };
 }
 
-await drive(connect, { emptyRoots: true });
+await drive(connect, { emptyRoots: true, approval: { bothEras: job.transport !== 'sse' } });

@@ -54,4 +54,4 @@ async def connect(job: Job) -> AsyncIterator[SemanticKernel]:
 
 
 if __name__ == "__main__":
-    drive(connect)
+    drive(connect, asks=lambda _job: {"can_ask": False})

@@ -6,6 +6,7 @@ import { readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { requireFrom } from '../../conformance/clients/arguments.mjs';
 import { Unmet, check, expect, expectEqual, expectIn, sleep, within } from '../../conformance/clients/report.mjs';
+import { MODERN, approval } from './approval.mjs';
 
 const [modules, given] = process.argv.slice(2);
 /** Where the server is, and what the runner prepared; the fields are told in shared.py. */
@@ -26,13 +27,14 @@ export function event() {
 }
 
 /**
- * Runs the checks. `connect(roots)` gives a client that is connected: `tools()` lists anew and gives the framework's own tools by
- * name, `call(tool, args)` the result, or throws if that is an error, `close()` ends it. `heard()`, if the framework tells of
+ * Runs the checks. `connect({ roots })` gives a client that is connected: `tools()` lists anew and gives the framework's own tools
+ * by name, `call(tool, args)` the result, or throws if that is an error, `close()` ends it. `heard()`, if the framework tells of
  * changes, gives the event of the next one. `callsMs` is for those that take longer for all calls than one check may.
+ * `approval`: see approval.mjs for what `connect` takes then; with `bothEras` it takes `handshake` as well.
  */
-export async function drive(connect, { emptyRoots = false, callsMs } = {}) {
+export async function drive(connect, { emptyRoots = false, callsMs, approval: asks } = {}) {
   let client;
-  if (!(await check('connect', async () => (client = await connect(undefined))))) process.exit(0);
+  if (!(await check('connect', async () => (client = await connect({}))))) process.exit(0);
   const checks = { list, call: calls, roots, changed };
   for (const [name, body] of Object.entries(checks)) {
     if (name === 'call' && callsMs) await slowly(name, callsMs, () => body(client));
@@ -42,10 +44,21 @@ export async function drive(connect, { emptyRoots = false, callsMs } = {}) {
   if (emptyRoots) {
     // A second client, which declares roots and has none.
     await check('empty-roots', async () => {
-      const second = await connect([]);
+      const second = await connect({ roots: [] });
       await roots(second, 'written-empty.txt');
       await second.close();
     });
+  }
+  if (asks) {
+    const { bothEras = false, ...more } = asks;
+    const how = { server: job.asked, transport: job.transport, canHaveRoots: emptyRoots, ...more };
+    const ask = async (by, modern) => {
+      const revision = await approval(by, how);
+      if (bothEras) expectEqual(revision === MODERN, modern, `that ${revision} is the modern revision`);
+      tell('asks', revision);
+    };
+    await check('approval', () => ask(connect, true));
+    if (bothEras) await check('approval-handshake', () => ask((given) => connect({ ...given, handshake: true }), false));
   }
   process.exit(0);
 }
@@ -97,8 +110,10 @@ async function changed(client) {
     await sleep(50);
   }
   expectIn('late', await one(client, job.late.tool, { message: 'late' }), 'what the new tool answers');
-  console.log(JSON.stringify({ fact: 'hears', value: told ? 'told' : 'listed again' }));
+  tell('hears', told ? 'told' : 'listed again');
 }
+
+const tell = (fact, value) => console.log(JSON.stringify({ fact, value }));
 
 /** Tools by their names. */
 export const named = (tools) => Object.fromEntries(tools.map((tool) => [tool.name, tool]));

@@ -8,15 +8,21 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent.parent / "conformance" / "clients"))
 from python_report import check, expect, expect_equal, expect_in, report, why  # noqa: E402
+
+# The programs take these from here, because approval.py needs the path above as well.
+from approval import MODERN, Approval, Person  # noqa: E402
+
+__all__ = ["MODERN", "Client", "Job", "Person", "drive"]
 
 CALLS: list[dict[str, Any]] = json.loads((HERE / "calls.json").read_text(encoding="utf-8"))
 # How soon a new plugin must be heard of or listed, in seconds.
@@ -39,6 +45,8 @@ class Job:
     made: str
     # The package, where one program drives several.
     package: str
+    # Another server, at which a person approves of what writes: its own `command`, `args`, `url` and `root`.
+    asked: dict[str, Any]
     # A plugin that is not there yet: the file, where it has to be put, and the tool it brings.
     late: dict[str, str]
 
@@ -115,6 +123,7 @@ def tell(fact: str, value: str) -> None:
 
 
 async def session(job: Job, connect: Connect, empty_roots: bool, without: Collection[str]) -> None:
+    """The checks of one connection, and of one without roots."""
     phase, start = "connect", time.monotonic()
     try:
         async with connect(job) as client:
@@ -146,6 +155,34 @@ async def with_empty_roots(job: Job, connect: Connect) -> None:
         await Checks(job, client).roots("written-empty.txt")
 
 
-def drive(connect: Connect, *, empty_roots: bool = False, without: Collection[str] = ()) -> None:
-    """Runs the checks; `empty_roots` says that `connect` takes `roots=[]`."""
-    asyncio.run(session(Job(**json.loads(sys.argv[1])), connect, empty_roots, without))
+async def approvals(job: Job, connect: Connect, asks: Mapping[str, bool], empty_roots: bool) -> None:
+    both_eras, can_ask = asks.get("both_eras", False), asks.get("can_ask", True)
+
+    async def ask(modern: bool, **how: Any) -> None:
+        revision = await Approval(job, partial(connect, **how), can_ask=can_ask, can_have_roots=empty_roots).run()
+        if both_eras:
+            expect_equal(revision == MODERN, modern, f"that {revision} is the modern revision")
+        tell("asks", revision)
+
+    await check("approval", lambda: ask(True))
+    if both_eras:
+        await check("approval-handshake", lambda: ask(False, handshake=True))
+
+
+async def all_of(job: Job, connect: Connect, empty_roots: bool, without: Collection[str], asks: Any) -> None:
+    await session(job, connect, empty_roots, without)
+    if asks is not None:
+        await approvals(job, connect, asks, empty_roots)
+
+
+def drive(
+    connect: Connect,
+    *,
+    empty_roots: bool = False,
+    without: Collection[str] = (),
+    asks: Callable[[Job], Mapping[str, bool]] | None = None,
+) -> None:
+    """Runs the checks. `empty_roots` says that `connect` takes `roots=[]`; `asks`, whether it can ask a person over this transport
+    (`can_ask`; then it takes what approval.py says), and whether it can do so in `both_eras` (then it takes `handshake=True`)."""
+    job = Job(**json.loads(sys.argv[1]))
+    asyncio.run(all_of(job, connect, empty_roots, without, None if asks is None else asks(job)))

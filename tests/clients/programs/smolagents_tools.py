@@ -36,4 +36,4 @@ async def connect(job: Job) -> AsyncIterator[SmolAgents]:
 
 
 if __name__ == "__main__":
-    drive(connect, without={"changed"})
+    drive(connect, without={"changed"}, asks=lambda _job: {"can_ask": False})

@@ -149,6 +149,26 @@ async fn a_late_yes_does_not_bring_back_what_was_taken_away() {
     pipe.close().await;
 }
 
+/// A client that gives a call up need not leave its person with a question that is for nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_taken_back_with_its_call() {
+    let folder = Folder::new();
+    files(&folder, "confirm = \"writes\"", "");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", can_ask()).await;
+    let params = json!({ "name": "write_file", "arguments": write(&folder, "a.txt", "one") });
+    let call = pipe.begin("tools/call", params).await;
+    let question = pipe.server_request("elicitation/create").await;
+    pipe.cancel(&call).await;
+    let taken_back = pipe.notification("notifications/cancelled").await;
+    assert_eq!(taken_back["params"]["requestId"], question["id"], "{taken_back}");
+    // An answer that comes all the same is for nothing.
+    pipe.respond(&question, yes()).await;
+    pipe.request("ping", json!({})).await.unwrap();
+    assert_eq!(written(&folder, "a.txt"), None);
+    pipe.close().await;
+}
+
 /// A plugin whose calls are asked about cannot do in its listing what it may not do unasked.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_written_where_nobody_is_asked() {

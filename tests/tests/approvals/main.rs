@@ -1,10 +1,17 @@
 //! Calls that a person has to approve: the real binary, with clients of both eras, and clients that cheat.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
-#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 
 mod cheating;
 mod remembered;
+mod rmcp_client;
 mod said;
 
 use std::{
@@ -88,6 +95,14 @@ pub fn asked(answer: &Value) -> (Value, String) {
     let question = answer["inputRequests"]["wharf.approve"].clone();
     assert_eq!(question["method"], "elicitation/create", "{answer}");
     (question["params"].clone(), answer["requestState"].as_str().expect("sealed state").to_owned())
+}
+
+/// For how long the person may approve, by the form of the question.
+pub fn choices(question: &Value) -> Vec<String> {
+    let choices = question["requestedSchema"]["properties"]["remember"].clone();
+    let value = |one: &Value| one["const"].as_str().or(one.as_str()).unwrap().to_owned();
+    let all = choices["oneOf"].as_array().or(choices["enum"].as_array());
+    all.into_iter().flatten().map(value).collect()
 }
 
 /// The parameters of a modern call that answers the question.

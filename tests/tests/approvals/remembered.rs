@@ -6,14 +6,7 @@ use e2e::{
     is_error, json,
 };
 
-use crate::{Questions, accept, answering, asked, can_ask, files, renew, write, written};
-
-fn choices(question: &Value) -> Vec<String> {
-    let choices = question["requestedSchema"]["properties"]["remember"].clone();
-    let value = |one: &Value| one["const"].as_str().or(one.as_str()).unwrap().to_owned();
-    let all = choices["oneOf"].as_array().or(choices["enum"].as_array());
-    all.into_iter().flatten().map(value).collect()
-}
+use crate::{Questions, accept, answering, asked, can_ask, choices, files, renew, write, written};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_remembers_what_it_was_told_and_no_more() {

@@ -20,7 +20,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use e2e::{Value, json};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use parking_lot::Mutex;
-use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PublicKeyData};
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
 use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::RESOURCE;

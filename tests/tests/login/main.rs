@@ -1,11 +1,8 @@
 //! Access tokens of identity providers: which are taken, what clients are told, and what happens while a provider changes its keys or is
 //! not there.
 
-#![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(
-    clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "a test fails by panicking"
 )]

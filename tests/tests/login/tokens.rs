@@ -34,10 +34,9 @@ async fn a_good_token_is_taken_in_every_revision() {
     let opened = initialize(&server, "2025-11-25", &headers).await;
     let session = opened.header("mcp-session-id").unwrap().to_owned();
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
-    for (claims, expected) in [
-        (issuer.with("exp", Some(json!(now() + 600))), 200),
-        (issuer.with("sub", Some(json!("bob"))), 404),
-    ] {
+    for (claims, expected) in
+        [(issuer.with("exp", Some(json!(now() + 600))), 200), (issuer.with("sub", Some(json!("bob"))), 404)]
+    {
         let token = format!("Bearer {}", key.token(&claims));
         let headers = [
             ("Authorization", token.as_str()),
@@ -49,6 +48,9 @@ async fn a_good_token_is_taken_in_every_revision() {
     let log = server.terminate().await.2;
     assert!(!log.contains(&token[7..40]), "no token stands in the log: {log}");
 }
+
+/// What is wrong, the headers, and the status, error and part of the reason that their sender is told.
+type Bad<'a> = (&'a str, Vec<(&'a str, String)>, u16, &'a str, &'a str);
 
 /// Each bad token, with the status, the error and a part of the reason that its sender is told.
 #[tokio::test(flavor = "multi_thread")]
@@ -78,7 +80,7 @@ async fn no_other_token_is_taken() {
     };
     let bearer = |token: &str| vec![("Authorization", format!("Bearer {token}"))];
     let invalid = "invalid_token";
-    let table: Vec<(&str, Vec<(&str, String)>, u16, &str, &str)> = vec![
+    let table: Vec<Bad> = vec![
         ("nothing", vec![], 401, "", ""),
         ("another scheme", vec![("Authorization", "Basic YTpi".into())], 401, "", ""),
         ("no token", bearer(""), 400, "invalid_request", "one token"),
@@ -86,12 +88,24 @@ async fn no_other_token_is_taken() {
         ("no JWT", bearer("opaque"), 401, invalid, "no JSON Web Token"),
         ("too long", bearer(&"a".repeat(20_000)), 401, invalid, "longer than"),
         ("alg none", bearer(&unsigned(json!({ "alg": "none" }))), 401, invalid, "not signed"),
-        ("alg none, signed", bearer(&format!("{}c2ln", unsigned(json!({ "alg": "none" })))), 401, invalid, "not accepted"),
+        (
+            "alg none, signed",
+            bearer(&format!("{}c2ln", unsigned(json!({ "alg": "none" })))),
+            401,
+            invalid,
+            "not accepted",
+        ),
         ("HS256 with the public key", bearer(&confused), 401, invalid, "not accepted"),
         ("another's key", bearer(&stranger.token(&issuer.claims())), 401, invalid, "signature is wrong"),
         ("another's signature", bearer(&swapped), 401, invalid, "signature is wrong"),
         ("an unknown key", bearer(&header(&|header| header.kid = Some("none".into()))), 401, invalid, "does not name"),
-        ("an ID token's type", bearer(&header(&|header| header.typ = Some("id+jwt".into()))), 401, invalid, "access token"),
+        (
+            "an ID token's type",
+            bearer(&header(&|header| header.typ = Some("id+jwt".into()))),
+            401,
+            invalid,
+            "access token",
+        ),
         ("expired", bearer(&claims("exp", Some(json!(now() - 60)))), 401, invalid, "expired"),
         ("no end", bearer(&claims("exp", None)), 401, invalid, "no end"),
         ("the end as a text", bearer(&claims("exp", Some(json!("9999999999")))), 401, invalid, "no time"),
@@ -101,8 +115,20 @@ async fn no_other_token_is_taken() {
         ("no issuer", bearer(&claims("iss", None)), 401, invalid, "issuer"),
         ("another issuer", bearer(&claims("iss", Some(json!("https://evil.example")))), 401, invalid, "issuer"),
         ("no audience", bearer(&claims("aud", None)), 401, invalid, "no audience"),
-        ("another audience", bearer(&claims("aud", Some(json!("https://other.example/mcp")))), 401, invalid, "another audience"),
-        ("the host alone", bearer(&claims("aud", Some(json!("https://mcp.example.com")))), 401, invalid, "another audience"),
+        (
+            "another audience",
+            bearer(&claims("aud", Some(json!("https://other.example/mcp")))),
+            401,
+            invalid,
+            "another audience",
+        ),
+        (
+            "the host alone",
+            bearer(&claims("aud", Some(json!("https://mcp.example.com")))),
+            401,
+            invalid,
+            "another audience",
+        ),
         ("an ID token", bearer(&claims("nonce", Some(json!("n")))), 401, invalid, "no access token"),
         ("bound to a key", bearer(&claims("cnf", Some(json!({ "jkt": "x" })))), 401, invalid, "bound to a key"),
         ("nobody", bearer(&claims("sub", None)), 401, invalid, "names nobody"),

@@ -21,11 +21,11 @@ async fn what_is_denied_is_taken_out_of_the_file() {
     for (arguments, expected, left) in [
         (
             &["deny", "hello", "TZ", "https://api.example.com/"][..],
-            CONFIG.replace("[\"TZ\", \"LANG\"]", "[ \"LANG\"]").replace("http = [\"https://api.example.com\"]\n", ""),
-            "granted: roots (read), $LANG\n",
+            CONFIG.replace("[\"TZ\", \"LANG\"]", "[\"LANG\"]").replace("http = [\"https://api.example.com\"]\n", ""),
+            "  - env = [\"TZ\", \"LANG\"] # two\n  - http = [\"https://api.example.com\"]\n  + env = [\"LANG\"] # two\ngranted: roots (read), LANG\n",
         ),
         (
-            &["deny", "hello"],
+            &["deny", "hello", "--all"],
             CONFIG.split("\n[plugins.hello.grants]").next().unwrap().to_owned() + "\n# the end\n",
             "granted: nothing\n",
         ),
@@ -46,11 +46,19 @@ async fn what_cannot_be_denied_changes_nothing() {
     for (arguments, expected) in [
         (
             &["deny", "hello", "http", "HOME"][..],
-            "hello is not granted `HOME`, so nothing was written; granted: roots (read), $TZ, $LANG",
+            "hello has no grant `HOME` of its own, so nothing was written; granted: roots (read), TZ, LANG",
         ),
-        (&["deny", "hello", "dirs"], "hello is not granted `dirs`"),
-        (&["deny", "other"], "[plugins.other.grants] is not there"),
-        (&["deny", "hello", "-c", "none.toml"], "none.toml: there is no such config file"),
+        (&["deny", "hello", "dirs"], "hello has no grant `dirs`"),
+        (
+            &["deny", "hello", "https://api.example.com/x"],
+            "hello has no grant `https://api.example.com/x` of its own, and is open by GET HEAD https://api.example.com/, so",
+        ),
+        // What a shell makes of a variable that is not set.
+        (&["deny", "hello"], "<WHAT>"),
+        (&["deny", "hello", ""], "hello has no grant ``"),
+        (&["deny", "hello", "TZ", "--all"], "cannot be used with"),
+        (&["deny", "other.one", "--all"], "[plugins.\"other.one\".grants] is not there"),
+        (&["deny", "hello", "TZ", "-c", "none.toml"], "none.toml: there is no such config file"),
     ] {
         let output = folder.run(arguments, &[]).await;
         assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
@@ -58,7 +66,7 @@ async fn what_cannot_be_denied_changes_nothing() {
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), CONFIG);
     folder.set_mode("config/wharf/wharf.toml", 0o666);
-    let output = folder.run(&["deny", "hello"], &[]).await;
+    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
     assert!(stderr(&output).contains("others may write this config"), "{}", stderr(&output));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), CONFIG);
 }
@@ -73,6 +81,110 @@ async fn a_variable_that_is_not_set_here_does_not_keep_grants_alive() {
     assert!(output.status.success(), "{}", stderr(&output));
     let left = std::fs::read_to_string(&file).unwrap();
     assert!(!left.contains("roots") && !left.contains("http") && left.contains("NOT_SET"), "{left}");
+}
+
+/// To take an entry away can open more than it closes.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_entry_leaves_open_is_not_denied() {
+    let folder = Folder::new();
+    folder.plugin("hello");
+    std::fs::create_dir_all(folder.join("home/data/inner")).unwrap();
+    let data = folder.join("home/data");
+    for (grants, what, code, expected) in [
+        (
+            "http = [\"https://a.example/public\", { url = \"https://a.example\", headers = { authorization = \"Bearer {admin}\" } }]".to_owned(),
+            &["https://a.example/public"][..],
+            2,
+            "would be open by GET HEAD https://a.example/ (with authorization), so nothing was written; deny that as well",
+        ),
+        (
+            "http = [\"https://api.a.example\", \"https://*.a.example\"]".to_owned(),
+            &["https://api.a.example"],
+            2,
+            "would be open by GET HEAD https://*.a.example/, so nothing was written",
+        ),
+        (
+            "http = [\"https://api.a.example\", \"https://*.a.example\"]".to_owned(),
+            &["https://api.a.example", "https://*.a.example"],
+            0,
+            "granted: nothing",
+        ),
+        (
+            "http = [\"https://a.example/x\", \"https://a.example\"]".to_owned(),
+            &["https://a.example"],
+            0,
+            "note: GET HEAD https://a.example/x stays\n",
+        ),
+        (
+            "dirs = [{ host = \"~/data\", access = \"read-write\" }, { host = \"~/data/inner\", access = \"read\" }]".to_owned(),
+            &["home/data/inner"],
+            2,
+            "/home/data (read-write), so nothing was written",
+        ),
+        (format!("dirs = [{{ host = {data:?}, access = \"read\" }}]"), &["home/data/"], 0, "granted: nothing"),
+        ("dirs = [{ host = \"~/data\", access = \"read\" }]".to_owned(), &[data.to_str().unwrap()], 0, "granted: nothing"),
+        ("ask = [\"roots\"]".to_owned(), &["roots"], 0, "granted: nothing"),
+    ] {
+        let config = format!(
+            "[secrets]\nadmin = {{ env = \"ADMIN\" }}\n[plugins.hello]\npath = '../../plugins/hello.wasm'\n[plugins.hello.grants]\n{grants}\n"
+        );
+        let file = folder.config(&config);
+        let output = folder.run(&[&["deny", "hello"], what].concat(), &[]).await;
+        let said = stdout(&output) + &stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{grants}\n{said}");
+        assert!(said.contains(expected), "{expected}\n{said}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap() == config, code == 2, "{said}");
+    }
+}
+
+/// A wharf that runs takes no file that is wrong, whatever is wrong with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_no_wharf_takes_is_no_success() {
+    let folder = Folder::new();
+    folder.plugin("hello");
+    let file = folder.config(&format!("{CONFIG}[plugins.other]\npath = 'x'\ninstances = 'many'\n"));
+    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let said = stdout(&output);
+    assert!(said.contains("`instances` is") && said.contains("keeps its grants until this is mended"), "{said}");
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("TZ"));
+    folder.config("[plugins.hello]\npath = \n");
+    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("wharf.toml:2: "), "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_form_of_a_file_stays() {
+    let folder = Folder::new();
+    folder.plugin("hello");
+    let odd = format!("\u{feff}{}", CONFIG.replace('\n', "\r\n"));
+    let file = folder.config(&odd);
+    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), odd.replace("\"TZ\", ", ""));
+    folder.config(&CONFIG.replacen('\n', "\r\n", 1));
+    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    assert!(stderr(&output).contains("let all end alike"), "{}", stderr(&output));
+    // A link that leads nowhere is not replaced.
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("nowhere.toml", &file).unwrap();
+    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    assert!(stderr(&output).contains("this link leads nowhere"), "{}", stderr(&output));
+    assert!(std::fs::symlink_metadata(&file).unwrap().is_symlink());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_written_is_said_even_if_nobody_reads_it() {
+    let folder = Folder::new();
+    folder.plugin("hello");
+    let file = folder.config(CONFIG);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output =
+        folder.command(&["deny", "hello", "TZ"], &[]).stdout(full).spawn().unwrap().wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("wharf.toml was written all the same"), "{}", stderr(&output));
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("TZ"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,7 +208,13 @@ async fn without_a_terminal_nobody_is_asked() {
     let file = folder.config(config);
     let output = folder.run(&["grant", "out"], &[]).await;
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("`wharf grant` asks a person"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("error: `wharf grant` asks a person"), "{}", stderr(&output));
+    folder.config(&format!("{config}sha256 = '{}'\n[secrets]\ntoken = {{ env = 'T' }}\n", "0".repeat(64)));
+    let said = stderr(&folder.run(&["grant", "out"], &[]).await);
+    let zeros = "0".repeat(64);
+    assert!(said.contains("error: the file of out has the sha256 ") && said.contains(&zeros), "{said}");
+    assert!(said.contains("\n# It would be sent the secret `token` that is in [secrets] already"), "{said}");
+    folder.config(config);
     for (arguments, expected) in [
         (&["add", "plugins/out.wasm"][..], "has a plugin `out` already; `wharf grant out` asks"),
         (&["add", "plugins/out.wasm", "--id", "wharf-out"], "ids that begin with `wharf` are reserved"),

@@ -26,17 +26,17 @@ async fn a_person_adds_a_plugin() {
         "out: sha256 ",
         "could use, if granted: ",
         "HTTP",
-        "It wants GET POST https://api.example.com/, with the secret `token` in the header authorization — it says: \"reads issues\"\r\n",
-        "\nAllow GET POST https://api.example.com/? [y/N] ",
+        "It wants GET POST https://api.example.com/, with the secret `token` in the header authorization\r\n  | it says: \"reads issues\"\r\n",
+        "\nAllow GET POST https://api.example.com/, with the secret `token` in the header authorization? [y/N] ",
     ] {
         assert!(shown.contains(line), "{line}\n{shown}");
     }
     terminal.types("y");
     let shown = terminal.until("nothing to go without) ").await;
-    assert!(shown.contains("the plugin never sees it — it says: \"private repositories\"\r\n"), "{shown}");
+    assert!(shown.contains("the plugin never sees it\r\n  | it says: \"private repositories\"\r\n"), "{shown}");
     terminal.types("GITHUB_TOKEN");
     let shown = terminal.until("nothing to go without) ").await;
-    assert!(shown.contains("say env and the name"), "{shown}");
+    assert!(shown.contains("say one of: env NAME"), "{shown}");
     terminal.types("env OUT_TOKEN");
     terminal.until("Allow roots (read), the folders that a client opens? [y/N] ").await;
     terminal.types("");
@@ -44,13 +44,13 @@ async fn a_person_adds_a_plugin() {
     terminal.types("yes");
     terminal.until("Allow it to ask the client (elicitation)? [y/N] ").await;
     terminal.types("no");
-    terminal.until("Value of `org`: ").await;
-    terminal.types("");
-    terminal.until("it does not work without this setting\r\nValue of `org`: ").await;
+    terminal
+        .until("The plugin sees what you say here. Put no secret into it.\r\nValue of `org` (nothing to skip it): ")
+        .await;
     terminal.types("acme");
-    terminal.until("Value of `pages` (nothing to leave it out): ").await;
+    terminal.until("Value of `pages` (nothing to skip it): ").await;
     terminal.types("many");
-    terminal.until("it is a number\r\nValue of `pages` (nothing to leave it out): ").await;
+    terminal.until("it is a number\r\nValue of `pages` (nothing to skip it): ").await;
     terminal.types("3");
     let (code, shown, printed) = terminal.end().await;
     assert_eq!(code, Some(0), "{shown}\n{printed}");
@@ -63,7 +63,8 @@ async fn a_person_adds_a_plugin() {
         digest(&text)
     );
     assert_eq!(text, expected);
-    assert!(printed.contains("  env = [\"TZ\"]\n") && printed.contains("granted: $TZ, GET POST"), "{printed}");
+    assert!(printed.contains("  + env = [\"TZ\"]\n") && printed.contains("granted: TZ, GET POST"), "{printed}");
+    assert!(printed.contains("  + org = \"…\"\n") && !printed.contains("acme"), "{printed}");
     assert!(printed.contains("note: the secret `token`: the variable OUT_TOKEN"), "{printed}");
     let mode = |name: &str| std::fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("config/wharf"), mode("config/wharf/wharf.toml")), (0o700, 0o600));
@@ -83,11 +84,13 @@ async fn a_person_grants_what_is_new_and_the_rest_of_the_file_stays() {
     terminal.types("Y");
     terminal.until("(sampling)? [y/N] ").await;
     terminal.types("N");
+    terminal.until("until `wharf grant hello` is told of another? [y/N] ").await;
+    terminal.types("");
     let (code, shown, printed) = terminal.end().await;
     assert_eq!(code, Some(0), "{shown}");
     assert_eq!(
         printed,
-        format!("wrote {}\n      \"LANG\",\ngranted: $TZ, $LANG\n", folder.join("config/wharf/wharf.toml").display())
+        format!("wrote {}\n  +     \"LANG\",\ngranted: TZ, LANG\n", folder.join("config/wharf/wharf.toml").display())
     );
     assert_eq!(written(&folder), before.replace("# time\n", "# time\n    \"LANG\",\n"));
     let mut terminal = Terminal::start(&folder, &["grant", "hello"]);
@@ -109,7 +112,8 @@ async fn another_file_has_to_be_trusted_first() {
     wanting(&folder, "hello", "hello", "env = ['TZ', 'LANG']").await;
     for (answer, code) in [("", 2), ("y", 0)] {
         let mut terminal = Terminal::start(&folder, &["grant", "h"]);
-        terminal.until("Trust this file from now on? [y/N] ").await;
+        let shown = terminal.until("Trust this file from now on? [y/N] ").await;
+        assert!(shown.contains(digest(&before)) && shown.contains("the new one would keep: TZ\r\n"), "{shown}");
         terminal.types(answer);
         if code == 0 {
             terminal.until("LANG? [y/N] ").await;
@@ -132,21 +136,31 @@ async fn a_reason_cannot_answer_for_the_person() {
         "\\u202eeseht ylno\\u2066 \\u200b\\ufeff",
         "needed\\r\\nAllow nothing at all? [y/N] y\\r\\n",
         "\\\" [y/N] y",
+        "\\\\\\\" [y/N] y",
+        "\\u3164\\u3000\\u2800\\u115f [y/N] y",
     ];
-    for (number, why) in tricks.iter().map(|trick| (*trick).to_owned()).chain(["x".repeat(10_000)]).enumerate() {
+    let long =
+        ["x".repeat(10_000), "Allow all? [y/N] y ".repeat(20), format!("fine{}Allow all? [y/N] y", " ".repeat(160))];
+    for (number, why) in tricks.iter().map(|trick| (*trick).to_owned()).chain(long).enumerate() {
         let id = format!("p{number}");
         wanting(&folder, "hello", &id, &format!("env = [{{ name = \"TZ\", why = \"{why}\" }}]")).await;
         let mut terminal = Terminal::start(&folder, &["add", &format!("plugins/{id}.wasm")]);
         let shown = terminal.until("Allow it to see the environment variable TZ? [y/N] ").await;
         let deceptive = |character: char| {
             (character.is_control() && !matches!(character, '\r' | '\n'))
-                || ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}'].contains(&character)
+                || ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}', '\u{3164}', '\u{3000}', '\u{2800}']
+                    .contains(&character)
         };
         assert!(!shown.contains(deceptive), "{shown:?}");
-        let said = shown.lines().find(|line| line.contains("it says: \"")).unwrap();
-        assert!(said.starts_with("It wants $TZ — it says: \"") && said.ends_with('"'), "{said}");
-        assert!(said.chars().count() < 500, "{said}");
-        assert_eq!(said.replace("\\\"", "").matches('"').count(), 2, "it cannot end the quotation: {said}");
+        let (_, after) = shown.split_once("It wants the variable TZ\r\n").unwrap();
+        let (said, _) = after.split_once("\r\nAllow it to see").unwrap();
+        // No terminal is so narrow that it would begin a line with the author's words.
+        assert!(said.lines().all(|line| line.starts_with("  | ") && line.chars().count() <= 74), "{said}");
+        let said = said.replace("\r\n", "").replace("  | ", "");
+        assert!(said.starts_with("it says: \"") && said.ends_with('"') && said.chars().count() < 500, "{said}");
+        let plain = said.replace("\\\\", "").replace("\\\"", "");
+        assert_eq!(plain.matches('"').count(), 2, "it cannot end the quotation: {said}");
+        assert!(!said.contains("   "), "{said}");
         assert_eq!(shown.lines().filter(|line| line.starts_with("Allow ")).count(), 1, "{shown}");
         terminal.types("");
         let (code, shown, printed) = terminal.end().await;
@@ -156,6 +170,32 @@ async fn a_reason_cannot_answer_for_the_person() {
         let inspected = stdout(&folder.run(&["inspect", &format!("plugins/{id}.wasm")], &[]).await);
         assert!(!inspected.contains(deceptive), "{inspected:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_can_be_skipped() {
+    let folder = Folder::new();
+    wanting(
+        &folder,
+        "hello",
+        "hello",
+        "settings = [{ key = 'org', type = 'string', required = true }, { key = 'who', type = 'string' }]",
+    )
+    .await;
+    let mut terminal = Terminal::start(&folder, &["add", "plugins/hello.wasm"]);
+    terminal.until("Value of `org` (nothing to skip it): ").await;
+    terminal.types("");
+    terminal.until("Value of `who` (nothing to skip it): ").await;
+    terminal.types("n");
+    terminal.until("Is \"n\" the value of `who`? [y/N] ").await;
+    terminal.types("");
+    let (code, shown, printed) = terminal.end().await;
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(
+        printed.contains("note: it says that it does not work without `org`, which [plugins.hello.config] can"),
+        "{printed}"
+    );
+    assert!(!written(&folder).contains("config]"), "{}", written(&folder));
 }
 
 #[tokio::test(flavor = "multi_thread")]

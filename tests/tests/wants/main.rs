@@ -5,6 +5,7 @@
 
 mod denied;
 mod dialogue;
+mod secrets;
 mod shown;
 
 use std::path::PathBuf;

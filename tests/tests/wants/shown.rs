@@ -26,11 +26,14 @@ async fn what_is_embedded_is_shown() {
     assert!(output.status.success(), "{}", stderr(&output));
     let inspected = stdout(&folder.run(&["inspect", "plugins/new.wasm"], &[]).await);
     for line in [
-        "wants GET POST https://api.example.com/, with the secret `token` in the header authorization — it says: \"reads issues; private repositories\"",
-        "wants roots (read) — it says: \"to attach files\"",
-        "wants $TZ",
+        "wants GET POST https://api.example.com/, with the secret `token` in the header authorization",
+        "  | it says: \"reads issues; private repositories\"",
+        "wants roots (read)",
+        "  | it says: \"to attach files\"",
+        "wants the variable TZ",
         "wants asking the client (elicitation)",
-        "wants the setting `org` (string, required) — it says: \"whose issues\"",
+        "wants the setting `org` (string, required)",
+        "  | it says: \"whose issues\"",
         "wants the setting `pages` (number)",
     ] {
         assert!(inspected.lines().any(|shown| shown == line), "{line}\n{inspected}");
@@ -92,15 +95,13 @@ async fn the_plugins_of_the_repository_say_what_they_want() {
         (
             "github",
             &[
-                "wants GET POST https://api.github.com/, with the secret `github` in the header authorization — it says: \"lists, ",
+                "wants GET POST https://api.github.com/, with the secret `github` in the header authorization",
+                "  | it says: \"lists, ",
             ][..],
         ),
         (
             "fetch",
-            &[
-                "wants the setting `user_agent` (string) — it says: \"",
-                "wants nothing else, could use environment variables, HTTP",
-            ],
+            &["wants the setting `user_agent` (string)", "wants nothing else, could use environment variables, HTTP"],
         ),
     ] {
         let plugin = folder.plugin(name);
@@ -157,18 +158,40 @@ async fn check_says_what_is_wanted_and_what_is_granted() {
     );
     let checked = stdout(&folder.run(&["check"], &[]).await);
     for lines in [
-        "  wanted, not granted: GET POST https://api.example.com/, with the secret `token` in the header authorization — it says: \"reads issues; private repositories\"\n    \
-         add { url = \"https://api.example.com/\", methods = [\"GET\", \"POST\"], headers = { authorization = \"Bearer {token}\" } } to `http` in [plugins.out.grants]\n",
-        "  wanted, not granted: roots (read) — it says: \"to attach files\"\n    add roots = \"read\" to [plugins.out.grants]\n",
+        "  wanted, not granted: GET POST https://api.example.com/, with the secret `token` in the header authorization\n  | it says: \"reads issues; private repositories\"\n    \
+         add { url = \"https://api.example.com/\", methods = [\"GET\", \"POST\"], headers = { authorization = \"Bearer {token}\" } } to `http` in [plugins.out.grants]; it needs a secret `token` in [secrets]\n",
+        "  wanted, not granted: roots (read)\n  | it says: \"to attach files\"\n    add roots = \"read\" to [plugins.out.grants]\n",
         "    add \"elicitation\" to `ask` in [plugins.out.grants]\n",
-        "  wanted, not granted: the setting `pages` (number)\n    add pages = … to [plugins.out.config]\n",
-        "  granted, not wanted: $LANG; GET https://other.example/\n",
+        "  wanted, not granted: the setting `pages` (number)\n    add pages = 0 to [plugins.out.config]\n",
+        "  granted, not wanted: the variable LANG; GET HEAD https://other.example/\n",
         "hello: ok, 1 tools",
         "  it does not say what it wants\n",
     ] {
         assert!(checked.contains(lines), "{lines}\n{checked}");
     }
-    assert!(!checked.contains("wanted, not granted: $TZ") && !checked.contains("`org`"), "{checked}");
+    assert!(!checked.contains("wanted, not granted: the variable TZ") && !checked.contains("`org`"), "{checked}");
+}
+
+/// What is to be written has to load: ids with dots need quotation marks, and a table needs the path of its file.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lines_for_a_dropped_in_plugin_are_complete() {
+    let folder = Folder::new();
+    wanting(&folder, "hello", "my.plugin", "env = ['TZ']").await;
+    let file = folder.config(&format!("plugin_dir = {:?}\n", folder.join("plugins")));
+    let checked = stdout(&folder.run(&["check"], &[]).await);
+    let path = folder.join("plugins/my.plugin.wasm");
+    let line = format!(
+        "    add \"TZ\" to `env` in [plugins.\"my.plugin\".grants]; [plugins.\"my.plugin\"] has to have path = \"{}\"\n",
+        path.display()
+    );
+    assert!(checked.contains(&line), "{line}\n{checked}");
+    // Without a terminal, `grant` says the same.
+    let said = stderr(&folder.run(&["grant", "my.plugin"], &[]).await);
+    assert!(said.contains("\n[plugins.\"my.plugin\"]\npath = \"") && said.contains("\nsha256 = \""), "{said}");
+    assert!(said.contains("\n# [plugins.\"my.plugin\".grants]\n# env = [\"TZ\"]"), "{said}");
+    folder
+        .config(&format!("[plugins.\"my.plugin\"]\npath = {path:?}\n[plugins.\"my.plugin\".grants]\nenv = [\"TZ\"]\n"));
+    assert!(folder.run(&["check"], &[]).await.status.success(), "{}", file.display());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,8 +203,10 @@ async fn an_update_that_wants_more_keeps_its_grants() {
     pipe.legacy("2025-11-25", json!({})).await;
     wanting(&folder, "hello", "new", "env = ['TZ', 'LANG']\nroots = 'read'").await;
     std::fs::rename(folder.join("plugins/new.wasm"), folder.join("plugins/hello.wasm")).unwrap();
-    pipe.wait_for_log("it now also wants roots (read); $LANG, which is not granted; `wharf grant hello` asks for it")
-        .await;
+    pipe.wait_for_log(
+        "it now also wants roots (read); the variable LANG, which is not granted; `wharf grant hello` asks for it",
+    )
+    .await;
     let ended = pipe.close().await;
     assert!(!ended.log.contains("it wants "), "at first it had all that it wanted: {}", ended.log);
 }

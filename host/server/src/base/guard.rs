@@ -8,13 +8,13 @@ use std::{os::unix::fs::MetadataExt, path::Path};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{geteuid, getuid};
 
-use crate::base::paths::hops;
+use crate::base::{paths::hops, text};
 
 /// Refuses a file that another user owns or may write or replace. `what`: what to call it in the message.
 pub fn check_trusted_file(path: &Path, what: &str) -> Result<()> {
-    let metadata = std::fs::metadata(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    let metadata = std::fs::metadata(path).with_context(|| format!("{}: cannot be read", text::path(path)))?;
     if !metadata.is_file() {
-        bail!("{}: not a file", path.display());
+        bail!("{}: not a file", text::path(path));
     }
     check(path, &metadata, what)?;
     check_way(path, what)
@@ -25,15 +25,15 @@ pub fn check_trusted_file(path: &Path, what: &str) -> Result<()> {
 pub fn check_private_file(path: &Path, what: &str) -> Result<()> {
     check_trusted_file(path, what)?;
     let mode = std::fs::metadata(path)?.mode();
-    ensure!(mode & 0o077 == 0, "{}: others may read this {what}; run `chmod 600` on it", path.display());
+    ensure!(mode & 0o077 == 0, "{}: others may read this {what}; run `chmod 600` on it", text::path(path));
     Ok(())
 }
 
 /// Refuses a folder that another user owns or may write or replace.
 pub fn check_trusted_directory(path: &Path, what: &str) -> Result<()> {
-    let metadata = std::fs::metadata(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    let metadata = std::fs::metadata(path).with_context(|| format!("{}: cannot be read", text::path(path)))?;
     if !metadata.is_dir() {
-        bail!("{}: not a directory", path.display());
+        bail!("{}: not a directory", text::path(path));
     }
     check(path, &metadata, what)?;
     check_way(path, what)
@@ -60,7 +60,7 @@ fn check(path: &Path, metadata: &std::fs::Metadata, what: &str) -> Result<()> {
     check_owner(path, metadata.uid(), what)?;
     let mode = metadata.mode();
     if mode & 0o002 != 0 || (mode & 0o020 != 0 && !is_private(metadata.gid())) {
-        bail!("{}: others may write this {what}; run `chmod go-w` on it", path.display());
+        bail!("{}: others may write this {what}; run `chmod go-w` on it", text::path(path));
     }
     Ok(())
 }
@@ -71,7 +71,7 @@ fn check_owner(path: &Path, owner: u32, what: &str) -> Result<()> {
     }
     bail!(
         "{}: this {what} belongs to another user (uid {owner}), who could change it; use one of your own",
-        path.display()
+        text::path(path)
     );
 }
 

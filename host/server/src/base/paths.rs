@@ -81,6 +81,11 @@ pub fn hops(path: &Path) -> Vec<PathBuf> {
     seen
 }
 
+/// Where a path leads, or the path itself if it leads nowhere.
+pub fn resolved(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.components().collect())
+}
+
 /// The symbolic links on the way to a path.
 pub fn links(path: &Path) -> Vec<PathBuf> {
     let is_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());

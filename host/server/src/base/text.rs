@@ -7,8 +7,9 @@ pub fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}'
+                | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+                | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
         )
 }
 
@@ -64,9 +65,72 @@ pub fn clip(text: &str) -> String {
     wharf_protocol::error::clip_to(text, MAX_QUOTED_CHARS)
 }
 
-/// A foreign text between quotation marks, for one line of a log or terminal. It is short, and cannot end the quotation.
+/// A foreign text between quotation marks, for one line of a log or terminal. It is short, and cannot end the quotation. Blanks that
+/// are wide or many are one plain blank, so that nothing in it is pushed to where it would stand by itself.
 pub fn quoted(text: &str) -> String {
-    format!("\"{}\"", escaped(&clip(text)).replace('"', "\\\""))
+    let is_blank =
+        |character: char| matches!(character, '\u{2800}') || (character.is_whitespace() && !is_deceptive(character));
+    let mut plain = String::new();
+    for character in clip(text).chars() {
+        match character {
+            blank if is_blank(blank) => {
+                if !plain.ends_with(' ') {
+                    plain.push(' ');
+                }
+            }
+            // Escaped first, or it would take the meaning from the escapes that follow.
+            '\\' | '"' => plain.extend(['\\', character]),
+            other => plain.push(other),
+        }
+    }
+    format!("\"{}\"", escaped(&plain))
+}
+
+/// How wide the lines of a foreign text are, so that no terminal begins a line with what stands in its middle.
+const LINE_COLUMNS: usize = 70;
+
+/// A text of one line as several, each behind a mark that nobody else's line begins with.
+pub fn marked(text: &str) -> String {
+    let mut lines = String::new();
+    let (mut rest, mut left) = (text, text.chars());
+    while !rest.is_empty() {
+        let (mut columns, mut blank) = (0, None);
+        let mut end = rest.len();
+        while let Some(character) = left.next() {
+            // Which characters are wide, terminals do not agree on, so none but those of ASCII counts as narrow.
+            columns += if character.is_ascii() { 1 } else { 2 };
+            let behind = rest.len() - left.as_str().len();
+            if columns > LINE_COLUMNS {
+                end = blank.unwrap_or(behind - character.len_utf8());
+                break;
+            }
+            // A line that a long word would leave nearly empty is filled all the same.
+            if character == ' ' && columns > LINE_COLUMNS / 2 {
+                blank = Some(behind);
+            }
+        }
+        let (line, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        lines += &format!("\n  | {}", line.trim_end());
+        (rest, left) = (after, after.chars());
+    }
+    lines
+}
+
+/// A path, for one line of a log or terminal.
+pub fn path(path: &std::path::Path) -> String {
+    escaped(&path.display().to_string())
+}
+
+/// The header of a table in a config, such as `[plugins."my.plugin".grants]`.
+pub fn toml_header(keys: &[&str]) -> String {
+    let keys: Vec<String> = keys.iter().map(|key| toml_key(key)).collect();
+    format!("[{}]", keys.join("."))
+}
+
+/// A key as TOML has it: between quotation marks where it needs them.
+pub fn toml_key(key: &str) -> String {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !key.is_empty() && key.bytes().all(bare) { key.to_owned() } else { format!("{key:?}") }
 }
 
 #[cfg(test)]
@@ -76,8 +140,43 @@ mod tests {
     #[test]
     fn a_quotation_is_short_and_ends_where_it_ends() {
         assert_eq!(quoted("reads issues"), "\"reads issues\"");
-        assert_eq!(quoted("a\" [y/N] y\n\u{1b}[2K"), r#""a\" [y/N] y\n\u{1b}[2K""#);
+        for (text, expected) in [
+            ("a\" [y/N] y\n\u{1b}[2K", r#""a\" [y/N] y\n\u{1b}[2K""#),
+            (r#"a\" y"#, r#""a\\\" y""#),
+            (r"\n \u{1b}", r#""\\n \\u{1b}""#),
+            ("a   b\u{3000}\u{2003}\u{2800}c\u{a0}", "\"a b c \""),
+            ("a\u{3164}\u{115f}b\tc", r#""a\u{3164}\u{115f}b\tc""#),
+        ] {
+            assert_eq!(quoted(text), expected, "{text}");
+        }
         assert_eq!(quoted(&"x".repeat(10_000)).chars().count(), MAX_QUOTED_CHARS + 3);
+    }
+
+    /// Whatever its length, each line of it begins with the mark.
+    #[test]
+    fn a_long_text_has_several_lines() {
+        for (text, expected) in [
+            (String::new(), String::new()),
+            ("short".into(), "\n  | short".to_owned()),
+            ("x".repeat(70), format!("\n  | {}", "x".repeat(70))),
+            ("x".repeat(141), format!("\n  | {0}\n  | {0}\n  | x", "x".repeat(70))),
+            (
+                format!("{} {}", "x".repeat(40), "y".repeat(40)),
+                format!("\n  | {}\n  | {}", "x".repeat(40), "y".repeat(40)),
+            ),
+            (format!("a {}", "x".repeat(70)), format!("\n  | a {}\n  | xx", "x".repeat(68))),
+            ("界".repeat(36), format!("\n  | {}\n  | 界", "界".repeat(35))),
+        ] {
+            assert_eq!(marked(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_of_toml_are_quoted_where_they_have_to_be() {
+        for (key, expected) in [("a-b_1", "a-b_1"), ("my.plugin", "\"my.plugin\""), ("", "\"\"")] {
+            assert_eq!(toml_key(key), expected);
+        }
+        assert_eq!(toml_header(&["plugins", "a.b", "grants"]), "[plugins.\"a.b\".grants]");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     base::{
         ledger::{Account, Charge, tree_bytes},
-        text::{clean, escaped},
+        text::{clean, escaped, toml_header},
     },
     config::PluginConfig,
     schema::{self, Schema},
@@ -314,9 +314,9 @@ fn tell_withheld(config: &PluginConfig, listing: &Listing) {
         tracing::warn!(
             plugin = config.id,
             "{} and what else is a file is not published, because no directory is granted; `roots` or `dirs` in \
-             [plugins.{}.grants] grant one",
+             {} grant one",
             shown(uri),
-            config.id
+            toml_header(&["plugins", &config.id, "grants"])
         );
     }
 }

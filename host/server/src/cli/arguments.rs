@@ -51,7 +51,7 @@ pub enum Command {
     Serve(Serve),
     /// Load the config and every plugin, say what is wrong, and exit
     Check(ConfigFile),
-    /// Show what a plugin offers, what it could use, and its digest
+    /// Show what a plugin offers, what it wants and could use, and its digest
     Inspect {
         /// The component
         plugin: PathBuf,
@@ -71,8 +71,13 @@ pub enum Command {
     Deny {
         /// The plugin's id
         id: String,
-        /// What to take: http, roots, dirs, env, ask, or one entry, such as a URL or a variable; everything if left out
+        /// What to take: http, roots, dirs, env, ask, or one entry, such as a URL, a folder or the name of a variable (TZ, not
+        /// $TZ). roots takes the folders, and asking for them
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
         what: Vec<String>,
+        /// Take everything
+        #[arg(long)]
+        all: bool,
         #[command(flatten)]
         config: ConfigFile,
     },

@@ -8,6 +8,7 @@ use super::load::{load, print};
 use crate::{
     access::wants::want::because,
     audit,
+    base::text,
     config::{self, CommandLine},
     plugins::{
         snapshot::{Serving, Wanted},
@@ -17,16 +18,16 @@ use crate::{
 
 pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     let Some(file) = config::find(file)? else {
-        let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
+        let default = config::default_path().map(|path| text::path(&path)).unwrap_or_default();
         bail!("there is no config to check: name one with -c, or write {default}");
     };
     let mut config = config::load(Some(&file), &CommandLine::default())?;
     // Another process may write the audit log, and no call is made here.
     let audit = Arc::make_mut(&mut config.startup).audit.take();
-    print(&format!("config {}", file.display()))?;
+    print(&format!("config {}", text::path(&file)))?;
     if let Some(audit) = audit {
         audit::check(&audit)?;
-        print(&format!("audit log {}", audit.file.display()))?;
+        print(&format!("audit log {}", text::path(&audit.file)))?;
     }
     let wharf = load(config).await?;
     let (plugins, secrets) = (wharf.plugins(), wharf.missing_secrets().await);
@@ -47,7 +48,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
             serving.prompts.len()
         ))?;
         print(&format!("  sha256 {}", serving.sha256))?;
-        print(&format!("  granted: {}", all_or_nothing(&serving.granted)))?;
+        print(&format!("  granted: {}", granted(&serving.granted)))?;
         if let Some(calls) = &serving.confirm {
             print(&format!("  a person approves of: {calls}"))?;
         }
@@ -84,6 +85,13 @@ fn show_wants(serving: &Serving) -> Result<()> {
         print(&format!("  granted, not wanted: {}", serving.not_wanted.join("; ")))?;
     }
     Ok(())
+}
+
+/// What is granted, in one line. Names of variables stand there as `wharf deny` takes them, without the sign that a shell would
+/// replace.
+pub fn granted<T: AsRef<str>>(all: &[T]) -> String {
+    let plain: Vec<&str> = all.iter().map(|one| one.as_ref().strip_prefix('$').unwrap_or(one.as_ref())).collect();
+    all_or_nothing(&plain)
 }
 
 /// Joins a list for people; an empty one is "nothing".

@@ -7,7 +7,12 @@
 use anyhow::{Context, Result, bail};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
-use crate::egress::rule::{Rule, Written, WrittenMethods};
+use super::entries;
+use crate::{
+    access::wants::want::What,
+    base::{explain, text::escaped},
+    egress::rule::{Rule, Written},
+};
 
 /// The kinds of grants.
 pub const KINDS: [&str; 5] = ["http", "roots", "dirs", "env", "ask"];
@@ -16,9 +21,10 @@ pub const KINDS: [&str; 5] = ["http", "roots", "dirs", "env", "ask"];
 pub struct Edited(DocumentMut);
 
 impl Edited {
+    /// The error of a malformed text begins with the line, and repeats no value.
     pub fn parse(text: &str) -> Result<Self> {
-        // Whoever wrote the file has been told what is wrong with it by then, since configs are loaded before they are changed.
-        text.parse().map(Self).map_err(|_| anyhow::anyhow!("the config is not TOML"))
+        let explained = || explain::toml::<toml::Table>(text).err().unwrap_or_else(|| "1: this is not TOML".to_owned());
+        text.parse().map(Self).map_err(|_| anyhow::anyhow!(explained()))
     }
 
     pub fn text(&self) -> String {
@@ -36,23 +42,41 @@ impl Edited {
     }
 
     /// Sets a grant that is one value.
-    pub fn set_grant(&mut self, id: &str, key: &str, value: &str) -> Result<()> {
+    fn set_grant(&mut self, id: &str, key: &str, value: &str) -> Result<()> {
         set(child(self.plugin(id)?, "grants")?, key, parsed(value)?)
     }
 
-    /// Adds an entry to a grant that is a list.
-    pub fn add_grant(&mut self, id: &str, key: &str, entry: &str) -> Result<()> {
+    /// Grants something. `secret`: the name in `[secrets]` of what it is to be sent with, if that is not the plugin's own name for it.
+    pub fn allow(&mut self, id: &str, what: &What, secret: Option<&str>) -> Result<()> {
+        match what {
+            What::Roots(_) => self.set_grant(id, what.key(), &what.value(secret)),
+            _ => self.add_grant(id, what.key(), &what.value(secret)),
+        }
+    }
+
+    /// Adds an entry to a grant that is a list, unless it is there already.
+    fn add_grant(&mut self, id: &str, key: &str, entry: &str) -> Result<()> {
         let (grants, entry) = (child(self.plugin(id)?, "grants")?, parsed(entry)?);
-        if key == "http"
-            && let Some(new) = Entry::of(&entry).and_then(|entry| place(&entry, false))
-        {
-            // A rule that says less about the same would count before one that comes later.
-            retain(grants, key, |old| !place(old, true).is_some_and(|old| new.includes(&old)));
+        if let Some(new) = entries::rule(&entry).filter(|_| key == "http") {
+            let mut is_there = false;
+            entries::retain(grants, key, |old| {
+                let Some(old) = entries::rule(old) else { return true };
+                is_there |= old == new;
+                // A rule that says less about the same place would count before one that comes later. What else it says is the
+                // operator's word, and so is a rule about a part of the place.
+                old == new || !(old.is_plain() && new.same_place(&old) && new.includes(&old))
+            });
+            if is_there {
+                return Ok(());
+            }
         }
         match at(grants, key) {
             None => set(grants, key, Value::Array(Array::from_iter([entry]))),
             Some(Item::Value(Value::Array(array))) => {
-                push(array, entry);
+                let text = |value: &Value| value.as_str().map(str::to_owned);
+                if text(&entry).is_none() || !array.iter().any(|old| text(old) == text(&entry)) {
+                    entries::push(array, entry);
+                }
                 Ok(())
             }
             Some(Item::ArrayOfTables(tables)) => {
@@ -72,6 +96,17 @@ impl Edited {
         self.0.get("secrets").and_then(Item::as_table_like).is_some_and(|secrets| secrets.contains_key(name))
     }
 
+    /// Where a secret comes from, in words that hold nothing of it.
+    pub fn secret_source(&self, name: &str) -> Option<String> {
+        let source = self.0.get("secrets")?.as_table_like()?.get(name)?.as_table_like()?;
+        let (kind, value) = source.iter().next()?;
+        let value = value.as_value()?;
+        // The arguments of a command are the operator's, and may be anything.
+        let value = value.as_str().or_else(|| value.as_array()?.get(0)?.as_str())?;
+        let kind = if kind == "env" { "variable" } else { kind };
+        Some(escaped(&format!("the {kind} {value}")))
+    }
+
     pub fn add_secret(&mut self, name: &str, source: &str) -> Result<()> {
         set(child(self.0.as_item_mut(), "secrets")?, name, parsed(source)?)
     }
@@ -83,22 +118,32 @@ impl Edited {
     }
 
     /// Takes one thing away: all of a kind, such as `http`, or one of its entries, such as a URL, a folder, a variable or something
-    /// that it may ask. Whether there was such a thing.
-    pub fn deny(&mut self, id: &str, what: &str) -> bool {
+    /// that it may ask. `is_folder`: whether a path of the file is the folder that is meant. Whether there was such a thing.
+    pub fn deny(&mut self, id: &str, what: &str, is_folder: impl Fn(&str) -> bool) -> bool {
         let Some(grants) = self.known(id).and_then(|plugin| at(plugin, "grants")) else { return false };
-        let taken = if KINDS.contains(&what) {
-            grants.as_table_like_mut().is_some_and(|grants| grants.remove(what).is_some())
-        } else {
+        let mut taken =
+            KINDS.contains(&what) && grants.as_table_like_mut().is_some_and(|grants| grants.remove(what).is_some());
+        if !taken || what == "roots" {
             let variable = what.strip_prefix('$').unwrap_or(what);
-            let mut taken = retain(grants, "http", |entry| !entry.name("url").is_some_and(|url| same_place(url, what)));
-            taken |= retain(grants, "dirs", |entry| entry.name("host") != Some(what));
-            taken |= retain(grants, "env", |entry| entry.name("name") != Some(variable));
-            taken |= retain(grants, "ask", |entry| entry.name("") != Some(what));
-            taken
-        };
+            taken |=
+                entries::retain(grants, "http", |entry| !name(entry, "url").is_some_and(|url| same_place(url, what)));
+            taken |= entries::retain(grants, "dirs", |entry| {
+                !name(entry, "host").is_some_and(|host| host == what || is_folder(host))
+            });
+            taken |= entries::retain(grants, "env", |entry| name(entry, "name") != Some(variable));
+            // To ask for roots has the name of a kind, and whoever denies it means both.
+            taken |= entries::retain(grants, "ask", |entry| entry.as_str() != Some(what));
+        }
         // Variables that stand for secrets mean nothing without a rule that lists the secret.
-        let listed = secrets_of_rules(grants);
-        retain(grants, "env", |entry| entry.text("secret").is_none_or(|secret| listed.iter().any(|one| one == secret)));
+        let mut listed = Vec::new();
+        entries::retain(grants, "http", |entry| {
+            listed.extend(entries::rule(entry).into_iter().flat_map(|rule| rule.secrets));
+            true
+        });
+        entries::retain(grants, "env", |entry| {
+            let secret = entry.as_inline_table().and_then(|table| table.get("secret")).and_then(Value::as_str);
+            secret.is_none_or(|secret| listed.iter().any(|one| one == secret))
+        });
         taken
     }
 
@@ -159,122 +204,15 @@ fn parsed(value: &str) -> Result<Value> {
     Ok(value)
 }
 
-/// Adds an entry at the end. In a list with a line for each entry it gets a line as well, and comments stay with the entries that
-/// they follow.
-fn push(array: &mut Array, mut entry: Value) {
-    let raw = |raw: Option<&toml_edit::RawString>| raw.and_then(|raw| raw.as_str()).unwrap_or_default().to_owned();
-    let last = array.iter().last().map(|last| raw(last.decor().prefix()));
-    let Some((_, indent)) = last.as_deref().and_then(|prefix| prefix.rsplit_once('\n')) else {
-        return array.push(entry);
-    };
-    // What follows the last entry may be a comment, before or after a comma that need not be there.
-    let indent = indent.to_owned();
-    let suffix = array.iter_mut().last().map(|last| {
-        let suffix = raw(last.decor().suffix());
-        last.decor_mut().set_suffix("");
-        suffix
-    });
-    let behind = format!("{}{}", suffix.unwrap_or_default(), raw(Some(array.trailing())));
-    entry.decor_mut().set_prefix(format!("{}\n{indent}", behind.trim_end()));
-    array.push_formatted(entry);
-    array.set_trailing_comma(true);
-    array.set_trailing(format!("\n{}", behind.rsplit_once('\n').map_or("", |(_, closing)| closing)));
-}
-
-/// An entry of a list of grants: a text by itself, or a table.
-enum Entry<'a> {
-    Text(&'a str),
-    Table(&'a dyn toml_edit::TableLike),
-}
-
-impl<'a> Entry<'a> {
-    fn of(value: &'a Value) -> Option<Self> {
-        let table = value.as_inline_table().map(|table| Self::Table(table));
-        table.or_else(|| value.as_str().map(Self::Text))
-    }
-
-    /// The text, or the text under a key of the table.
-    fn name(&self, key: &str) -> Option<&'a str> {
-        match self {
-            Self::Text(text) => Some(text),
-            Self::Table(_) => self.text(key),
-        }
-    }
-
-    fn text(&self, key: &str) -> Option<&'a str> {
-        match self {
-            Self::Text(_) => None,
-            Self::Table(table) => table.get(key)?.as_str(),
-        }
-    }
-}
-
-/// Keeps some entries of a list of grants. Whether any are gone. An empty list goes as well.
-fn retain(grants: &mut Item, key: &str, keep: impl Fn(&Entry) -> bool) -> bool {
-    let Some(list) = at(grants, key) else { return false };
-    let (before, after) = match list {
-        Item::Value(Value::Array(array)) => {
-            let before = array.len();
-            array.retain(|value| Entry::of(value).is_none_or(|entry| keep(&entry)));
-            (before, array.len())
-        }
-        Item::ArrayOfTables(tables) => {
-            let before = tables.len();
-            tables.retain(|table| keep(&Entry::Table(table)));
-            (before, tables.len())
-        }
-        _ => return false,
-    };
-    if after == 0
-        && after < before
-        && let Some(grants) = grants.as_table_like_mut()
-    {
-        grants.remove(key);
-    }
-    after < before
-}
-
-/// The rule of an entry of `http`, without what it adds. `plain`: only if it adds nothing.
-fn place(entry: &Entry, plain: bool) -> Option<Rule> {
-    let (url, methods) = match entry {
-        Entry::Text(url) => (*url, None),
-        Entry::Table(table) => {
-            if plain && table.iter().any(|(key, _)| !["url", "methods"].contains(&key)) {
-                return None;
-            }
-            let list = |item: &Item| {
-                let names = item.as_array()?.iter().map(|name| name.as_str().map(str::to_owned));
-                names.collect::<Option<Vec<_>>>().map(WrittenMethods::List)
-            };
-            let read =
-                |item: &Item| item.as_str().map(|word| WrittenMethods::Word(word.to_owned())).or_else(|| list(item));
-            (table.get("url")?.as_str()?, table.get("methods").and_then(read))
-        }
-    };
-    Rule::parse(Written::with(url, methods, None)).ok()
-}
-
-/// The secrets whose placeholders the rules replace.
-fn secrets_of_rules(grants: &Item) -> Vec<String> {
-    let names = |item: Option<&Item>| {
-        let list = item.and_then(Item::as_array).into_iter().flatten();
-        list.filter_map(|name| name.as_str().map(str::to_owned)).collect::<Vec<_>>()
-    };
-    match grants.get("http") {
-        Some(Item::Value(Value::Array(array))) => array
-            .iter()
-            .filter_map(Value::as_inline_table)
-            .flat_map(|table| names(table.get_key_value("secrets").map(|(_, item)| item)))
-            .collect(),
-        Some(Item::ArrayOfTables(tables)) => tables.iter().flat_map(|table| names(table.get("secrets"))).collect(),
-        _ => Vec::new(),
-    }
+/// What an entry of a list of grants is about: its text, or the text under a key of its table.
+fn name<'a>(entry: &'a Value, key: &str) -> Option<&'a str> {
+    entry.as_str().or_else(|| entry.as_inline_table()?.get(key)?.as_str())
 }
 
 /// Whether two URLs are the same in the eyes of a rule.
 fn same_place(one: &str, other: &str) -> bool {
-    let read = |url: &str| Rule::parse(Written::with(url, None, None)).ok();
-    one == other || read(one).zip(read(other)).is_some_and(|(one, other)| one == other)
+    let read = |url: &str| Rule::parse(Written::url(url)).ok();
+    one == other || read(one).zip(read(other)).is_some_and(|(one, other)| one.same_place(&other))
 }
 
 #[cfg(test)]
@@ -329,7 +267,7 @@ mod tests {
             (
                 "[plugins.a]\npath = 'a'\ngrants.http = [\n    \"https://old.example\", # one\n    # before the end\n]\n",
                 format!(
-                    "[plugins.a]\npath = 'a'\ngrants.http = [\n    \"https://old.example\", # one\n    # before the end\n    {url},\n]\ngrants.roots = \"read\"\nsha256 = \"00\"\n\n[plugins.a.config]\norg = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"
+                    "[plugins.a]\npath = 'a'\ngrants.http = [\n    \"https://old.example\", # one\n    {url},\n    # before the end\n]\ngrants.roots = \"read\"\nsha256 = \"00\"\n\n[plugins.a.config]\norg = \"acme\"\n\n[secrets]\ntoken = {{ env = \"T\" }}\n"
                 ),
             ),
             (
@@ -348,32 +286,68 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_takes_the_place_of_those_that_say_less() {
-        let before = "[plugins.a.grants]\nhttp = [{ url = 'https://a.example', methods = ['GET'] }, 'https://a.example/x', 'https://b.example',\
+    fn a_rule_takes_the_place_of_those_that_say_less_about_the_same() {
+        let before = "[plugins.a.grants]\nhttp = ['https://a.example/x', { url = 'https://A.example:443/', methods = ['GET'] }, 'https://b.example',\
                       { url = 'https://a.example', methods = 'any' }, { url = 'https://a.example', private = true }]\n";
         let entry = "{ url = \"https://a.example/\", methods = [\"GET\", \"HEAD\"], headers = { x = \"{t}\" } }";
         let mut edited = Edited::parse(before).unwrap();
         edited.add_grant("a", "http", entry).unwrap();
         let after = before
-            .replace("{ url = 'https://a.example', methods = ['GET'] }, 'https://a.example/x', ", " ")
+            .replace(" { url = 'https://A.example:443/', methods = ['GET'] },", "")
             .replace("true }]", &format!("true }}, {entry}]"));
         assert_eq!(edited.text(), after);
     }
 
     #[test]
+    fn what_is_there_is_not_written_again() {
+        let text = "[plugins.a.grants]\nenv = ['TZ']\nhttp = ['https://a.example/', { url = 'https://b.example', methods = ['POST'] }]\n\
+                    [[plugins.b.grants.http]]\nurl = 'https://b.example'\nmethods = ['POST']\n";
+        let mut edited = Edited::parse(text).unwrap();
+        edited.add_grant("a", "env", "\"TZ\"").unwrap();
+        edited.add_grant("a", "http", "\"https://a.example\"").unwrap();
+        for id in ["a", "b"] {
+            edited.add_grant(id, "http", "{ url = \"https://b.example/\", methods = [\"POST\"] }").unwrap();
+        }
+        assert_eq!(edited.text(), text);
+    }
+
+    #[test]
+    fn where_a_secret_comes_from_is_said_without_it() {
+        let text = "[secrets]\na = { env = 'T' }\nb = { command = ['op', 'hunter2'] }\nc = 7\n[secrets.d]\nfile = '/run/\u{202e}t'\n";
+        let edited = Edited::parse(text).unwrap();
+        for (name, expected) in [
+            ("a", Some("the variable T")),
+            ("b", Some("the command op")),
+            ("c", None),
+            ("d", Some("the file /run/\\u{202e}t")),
+            ("e", None),
+        ] {
+            assert_eq!(edited.secret_source(name).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_toml_is_said_with_its_line() {
+        let error = Edited::parse("a = 1\nb = \n").err().unwrap().to_string();
+        assert!(error.starts_with("2: "), "{error}");
+        let error = Edited::parse("a = 1\na = 2\n").err().unwrap().to_string();
+        assert_eq!(error, "2: the key `a` stands here a second time");
+    }
+
+    #[test]
     fn what_is_denied_is_gone_and_nothing_else() {
         let all = "[plugins.a]\npath = 'a'\n[plugins.a.grants] # g\nroots = 'read'\nenv = ['TZ', { name = 'KEY', secret = 's' }] # e\n\
-                   ask = ['sampling', 'roots']\ndirs = [{ host = '/srv', access = 'read' }]\n\
+                   ask = ['sampling', 'elicitation']\ndirs = [{ host = '/srv', access = 'read' }]\n\
                    http = ['https://a.example', { url = 'https://B.example/x/', secrets = ['s'] }] # h\n# b\n[plugins.b]\n";
         let without =
             |lines: &[(&str, &str)]| lines.iter().fold(all.to_owned(), |text, (old, new)| text.replace(old, new));
         for (what, expected) in [
             ("roots", without(&[("roots = 'read'\n", "")])),
-            ("TZ", without(&[("env = ['TZ', {", "env = [ {")])),
+            ("TZ", without(&[("env = ['TZ', {", "env = [{")])),
             ("$KEY", without(&[(", { name = 'KEY', secret = 's' }", "")])),
-            ("sampling", without(&[("['sampling', 'roots']", "[ 'roots']")])),
+            ("sampling", without(&[("['sampling', 'elicitation']", "['elicitation']")])),
             ("/srv", without(&[("dirs = [{ host = '/srv', access = 'read' }]\n", "")])),
-            ("https://a.example/", without(&[("['https://a.example', {", "[ {")])),
+            ("https://a.example/", without(&[("['https://a.example', {", "[{")])),
             (
                 "https://b.example/x",
                 without(&[
@@ -383,15 +357,23 @@ mod tests {
             ),
         ] {
             let mut edited = Edited::parse(all).unwrap();
-            assert!(edited.deny("a", what), "{what}");
+            assert!(edited.deny("a", what, |_| false), "{what}");
             assert_eq!(edited.text(), expected, "{what}");
-            assert!(!edited.deny("a", what), "{what}");
+            assert!(!edited.deny("a", what, |_| false), "{what}");
         }
         let mut edited = Edited::parse(all).unwrap();
-        assert!(edited.deny("a", "http"));
+        assert!(edited.deny("a", "./srv", |host| host == "/srv") && !edited.text().contains("dirs"));
+        // To ask for roots is denied by the same word as roots, with them or alone.
+        for text in ["roots = 'read'\nask = ['roots', 'sampling']", "ask = ['roots', 'sampling']"] {
+            let mut edited = Edited::parse(&format!("[plugins.a.grants]\n{text}\n")).unwrap();
+            assert!(edited.deny("a", "roots", |_| false));
+            assert_eq!(edited.text(), "[plugins.a.grants]\nask = ['sampling']\n");
+        }
+        let mut edited = Edited::parse(all).unwrap();
+        assert!(edited.deny("a", "http", |_| false));
         assert!(!edited.text().contains("KEY") && edited.text().contains("'TZ'"), "{}", edited.text());
-        for nothing in ["LANG", "https://c.example", "https://a.example/x", "elicitation", "/", ""] {
-            assert!(!Edited::parse(all).unwrap().deny("a", nothing), "{nothing}");
+        for nothing in ["LANG", "https://c.example", "https://a.example/x", "other", "/", ""] {
+            assert!(!Edited::parse(all).unwrap().deny("a", nothing, |_| false), "{nothing}");
         }
         for (text, expected) in [
             (all, "[plugins.a]\npath = 'a'\n# b\n[plugins.b]\n"),

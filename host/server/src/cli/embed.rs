@@ -13,10 +13,10 @@ use wharf_sandbox::{
 
 use super::{
     arguments::Embed,
-    file::{component, replace},
+    file::{SHARED, component, replace},
     load::print,
 };
-use crate::access::wants::parse;
+use crate::{access::wants::parse, base::text};
 
 pub fn run(command: &Embed) -> Result<ExitCode> {
     let (wants, plugin) = match command.files.as_slice() {
@@ -25,14 +25,14 @@ pub fn run(command: &Embed) -> Result<ExitCode> {
         _ => bail!("name the file with the wants and the component"),
     };
     let (mut bytes, _) = component(plugin)?;
-    let unwritten = || plugin.display().to_string();
+    let unwritten = || text::path(plugin);
     if wants.is_none() && command.instructions.is_none() {
         bail!("nothing to embed: name a file with wants before the component, or give --instructions");
     }
     if let Some(wants) = wants {
         let text = read(wants)?;
         // The error of a malformed line begins with its number.
-        let (_, json) = parse::toml(&text).map_err(|error| anyhow::anyhow!("{}:{error:#}", wants.display()))?;
+        let (_, json) = parse::toml(&text).map_err(|error| anyhow::anyhow!("{}:{error:#}", text::path(wants)))?;
         bytes = with_section(&bytes, WANTS, &json).with_context(unwritten)?;
     }
     if let Some(instructions) = &command.instructions {
@@ -43,11 +43,11 @@ pub fn run(command: &Embed) -> Result<ExitCode> {
         bytes = with_section(&bytes, INSTRUCTIONS, text.trim()).with_context(unwritten)?;
     }
     let out = command.out.as_deref().unwrap_or(plugin);
-    replace(out, &bytes)?;
-    print(&format!("wrote {}, sha256 {}", out.display(), Outside::of(&bytes)?.sha256))?;
+    replace(out, &bytes, SHARED)?;
+    print(&format!("wrote {}, sha256 {}", text::path(out), Outside::of(&bytes)?.sha256))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))
+    std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", text::path(path)))
 }

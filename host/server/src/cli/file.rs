@@ -15,11 +15,13 @@ use anyhow::{Context, Result, bail, ensure};
 use wharf_sandbox::Outside;
 
 use super::{
+    changes::changes,
     edit::Edited,
     load::{load, print},
 };
 use crate::{
-    base::{guard, text::escaped},
+    access::grants::Grants,
+    base::{guard, text},
     config::{self, CommandLine, Config},
     plugins::status::Status,
 };
@@ -33,6 +35,33 @@ pub struct File {
     pub edited: Edited,
     /// The text when it was read; `None` if there was no file.
     before: Option<String>,
+    /// The same in the form in which it is edited.
+    unedited: String,
+    form: Form,
+}
+
+/// What a text has beside what it says.
+#[derive(Debug, Default, PartialEq)]
+struct Form {
+    /// Whether a byte order mark stands at its beginning.
+    mark: bool,
+    /// Whether its lines end in two characters.
+    crlf: bool,
+}
+
+impl Form {
+    fn take(text: &str) -> Result<(String, Self)> {
+        let (rest, mark) = text.strip_prefix('\u{feff}').map_or((text, false), |rest| (rest, true));
+        let plain = rest.replace("\r\n", "\n");
+        let form = Self { mark, crlf: plain.len() < rest.len() };
+        ensure!(form.give(&plain) == text, "some of its lines end in CRLF and some in LF; let all end alike");
+        Ok((plain, form))
+    }
+
+    fn give(&self, plain: &str) -> String {
+        let text = if self.crlf { plain.replace('\n', "\r\n") } else { plain.to_owned() };
+        if self.mark { format!("\u{feff}{text}") } else { text }
+    }
 }
 
 impl File {
@@ -46,9 +75,10 @@ impl File {
         if before.is_some() {
             guard::check_trusted_file(&path, "config")?;
         }
-        let edited = Edited::parse(before.as_deref().unwrap_or_default());
-        let edited = edited.with_context(|| path.display().to_string())?;
-        Ok(Self { path, edited, before })
+        let (plain, form) = Form::take(before.as_deref().unwrap_or_default()).with_context(|| text::path(&path))?;
+        // The error begins with the line.
+        let edited = Edited::parse(&plain).map_err(|error| anyhow::anyhow!("{}:{error:#}", text::path(&path)))?;
+        Ok(Self { unedited: edited.text(), path, edited, before, form })
     }
 
     /// Whether there is such a file.
@@ -57,7 +87,7 @@ impl File {
     }
 
     pub fn is_unchanged(&self) -> bool {
-        self.before.as_deref() == Some(&*self.edited.text())
+        self.unedited == self.edited.text()
     }
 
     /// The config as it was read.
@@ -67,7 +97,21 @@ impl File {
 
     /// The config as it would be.
     pub fn changed(&self) -> Result<Config> {
-        config::from_text(&self.edited.text(), Some(&self.path), &CommandLine::default())
+        config::from_text(&self.text(), Some(&self.path), &CommandLine::default())
+    }
+
+    /// What is wrong with the config as it would be, wherever it is read.
+    pub fn problem(&self) -> Option<anyhow::Error> {
+        config::from_text_elsewhere(&self.text(), &self.path).err()
+    }
+
+    /// What a plugin would be granted, whatever else is wrong with the config.
+    pub fn grants(&self, id: &str) -> Result<Grants> {
+        config::grants(&self.text(), &self.path, id)
+    }
+
+    fn text(&self) -> String {
+        self.form.give(&self.edited.text())
     }
 
     /// The path of a file as it should stand in the config: relative if it lies below the config's folder.
@@ -75,87 +119,112 @@ impl File {
         let path = std::path::absolute(path)?;
         let below = self.path.parent().and_then(|folder| path.strip_prefix(folder).ok());
         let path = below.unwrap_or(&path).to_str();
-        path.map(str::to_owned).context("the plugin's path is not UTF-8, so it cannot stand in a config")
+        let path = path.context("the plugin's path is not UTF-8, so it cannot stand in a config")?;
+        // It would stand for the home directory.
+        Ok(if path.starts_with('~') { format!("./{path}") } else { path.to_owned() })
     }
 
-    /// Loads the changed config as `wharf check` would, and refuses it if this plugin would not be served. Returns what else the
+    /// Loads this plugin of the changed config as `wharf check` would, and no other, whose secrets are of no concern here. Refuses
+    /// the config if the plugin would not be served, or if it is not the file of which somebody was told. Returns what else the
     /// operator should know.
-    pub async fn try_out(&self, id: &str) -> Result<Vec<String>> {
+    pub async fn try_out(&self, id: &str, sha256: &str) -> Result<Vec<String>> {
         let mut config = self.changed().context("nothing was written")?;
         // Another process may write the audit log, and no call is made here.
         Arc::make_mut(&mut config.startup).audit = None;
+        config.plugins.retain(|plugin| plugin.id == id);
+        config.plugin_dir = None;
         let wharf = load(config).await?;
-        for plugin in wharf.plugins().iter().filter(|plugin| plugin.subject.is_plugin(id)) {
+        for plugin in wharf.plugins() {
             if let Status::Failed { problem, .. } = &plugin.status {
                 bail!("nothing was written: {id} would not be served ({}): {}", problem.stage, problem.text);
             }
+            let is_same = plugin.serving.is_none_or(|serving| serving.sha256 == sha256);
+            ensure!(is_same, "nothing was written: the file of {id} is another by now; try again");
         }
-        let missing = wharf.missing_secrets().await;
-        Ok(missing.into_iter().filter(|(plugin, _)| plugin == id).flat_map(|(_, missing)| missing).collect())
+        Ok(wharf.missing_secrets().await.into_iter().flat_map(|(_, missing)| missing).collect())
     }
 
-    /// Writes the changed config, and prints the lines that are new.
-    pub fn write(&self) -> Result<()> {
-        let text = self.edited.text();
+    /// Writes the changed config, and prints the lines that are gone and those that are new, and what else there is to say.
+    pub fn write(&self, more: &[String]) -> Result<()> {
+        let shown = changes(&self.unedited, &self.edited.text())?;
         ensure!(
             read(&self.path)? == self.before,
             "{}: somebody changed it meanwhile, so nothing was written; try again",
-            self.path.display()
+            text::path(&self.path)
         );
         let folder = self.path.parent().context("a config lies in a folder")?;
         if !self.is_there() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| cannot(folder, "made"))?;
             guard::check_trusted_directory(folder, "folder of the config")?;
         }
-        replace(&self.path, text.as_bytes())?;
-        print(&format!("wrote {}", self.path.display()))?;
-        for line in new_lines(self.before.as_deref().unwrap_or_default(), &text) {
-            print(&format!("  {}", escaped(line)))?;
-        }
-        Ok(())
+        replace(&self.path, self.text().as_bytes(), OWN)?;
+        let lines = [format!("wrote {}", text::path(&self.path))].into_iter().chain(shown).chain(more.iter().cloned());
+        let printed: Result<()> = lines.into_iter().try_for_each(|line| print(&line));
+        printed.with_context(|| format!("{} was written all the same", text::path(&self.path)))
     }
 }
 
 fn cannot(path: &Path, be: &str) -> String {
-    format!("{}: cannot be {be}", path.display())
+    format!("{}: cannot be {be}", text::path(path))
 }
 
 fn read(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => check_no_link(path).map(|()| None),
         Err(error) => Err(error).with_context(|| cannot(path, "read")),
     }
 }
 
+/// Where there is no file, refuses a link: what it leads to would have to be made, and not be put in its place.
+fn check_no_link(path: &Path) -> Result<()> {
+    ensure!(
+        fs::symlink_metadata(path).is_err(),
+        "{}: this link leads nowhere; make the file that it leads to, or remove the link",
+        text::path(path)
+    );
+    Ok(())
+}
+
 /// Reads a component, and what it says about itself.
 pub fn component(path: &Path) -> Result<(Vec<u8>, Outside)> {
-    let name = || path.display().to_string();
+    let name = || text::path(path);
     let mut bytes = Vec::new();
     let file = fs::File::open(path).with_context(|| cannot(path, "read"))?;
-    ensure!(file.metadata()?.is_file(), "{}: not a file", path.display());
+    ensure!(file.metadata()?.is_file(), "{}: not a file", text::path(path));
     file.take(MAX_READ_BYTES).read_to_end(&mut bytes).with_context(|| cannot(path, "read"))?;
     let outside = Outside::of(&bytes).with_context(name)?;
     Ok((bytes, outside))
 }
 
-/// Puts a file in the place of another by renaming, with the mode and the owner of the other. A new file is its owner's alone.
-pub fn replace(path: &Path, contents: &[u8]) -> Result<()> {
+/// The mode of a new file that is its owner's alone.
+pub const OWN: u32 = 0o600;
+/// The mode of a new file that others may have as well, as far as the process lets new files be.
+pub const SHARED: u32 = 0o666;
+
+/// Puts a file in the place of another by renaming, with the mode and the owner of the other. `new`: the mode if there is no other.
+pub fn replace(path: &Path, contents: &[u8], new: u32) -> Result<()> {
     // A link stays a link, and what it leads to is replaced.
     let (path, before) = match fs::canonicalize(path) {
         Ok(path) => (path.clone(), Some(fs::metadata(&path).with_context(|| cannot(&path, "read"))?)),
-        Err(error) if error.kind() == ErrorKind::NotFound => (path.to_owned(), None),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            check_no_link(path)?;
+            (path.to_owned(), None)
+        }
         Err(error) => return Err(error).with_context(|| cannot(path, "read")),
     };
     let folder = path.parent().context("a file lies in a folder")?;
     let unwritten = || cannot(&path, "written");
-    let mut file = tempfile::Builder::new().prefix(".wharf-").tempfile_in(folder).with_context(unwritten)?;
+    // While it is written, nobody may see of a private file what its mode will not let them see.
+    let mode = PermissionsExt::from_mode(if before.is_some() { OWN } else { new });
+    let made = tempfile::Builder::new().prefix(".wharf-").permissions(mode).tempfile_in(folder);
+    let mut file = made.with_context(unwritten)?;
     file.write_all(contents).with_context(unwritten)?;
     if let Some(before) = before {
         let own = file.as_file().metadata()?;
         if (own.uid(), own.gid()) != (before.uid(), before.gid()) {
             let kept = fchown(file.as_file(), Some(before.uid()), Some(before.gid()));
-            kept.with_context(|| format!("{}: its owner or group could not be kept", path.display()))?;
+            kept.with_context(|| format!("{}: its owner or group could not be kept", text::path(&path)))?;
         }
         let mode = PermissionsExt::from_mode(before.mode() & 0o7777);
         file.as_file().set_permissions(mode).with_context(unwritten)?;
@@ -163,21 +232,6 @@ pub fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     file.as_file().sync_all().with_context(unwritten)?;
     file.persist(&path).map_err(|error| error.error).with_context(unwritten)?;
     Ok(())
-}
-
-/// The lines of a text that are not in the text before it, both read from the beginning.
-fn new_lines<'a>(before: &str, after: &'a str) -> Vec<&'a str> {
-    let mut old: Vec<&str> = before.lines().rev().collect();
-    let mut new = Vec::new();
-    for line in after.lines() {
-        match old.iter().rposition(|known| *known == line) {
-            // Everything between the two is gone.
-            Some(at) => old.truncate(at),
-            None if line.trim().is_empty() => {}
-            None => new.push(line),
-        }
-    }
-    new
 }
 
 #[cfg(test)]
@@ -193,24 +247,56 @@ mod tests {
         fs::write(&file, b"old").unwrap();
         fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
         symlink("file", &link).unwrap();
-        replace(&link, b"text").unwrap();
+        replace(&link, b"text", SHARED).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"text");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
-        replace(&new, b"text").unwrap();
+        replace(&new, b"text", OWN).unwrap();
         assert_eq!(fs::metadata(&new).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+        // The system's own way of making files says what the process lets them be.
+        let (shared, usual) = (folder.path().join("shared"), folder.path().join("usual"));
+        replace(&shared, b"text", SHARED).unwrap();
+        fs::write(&usual, b"text").unwrap();
+        assert_eq!(fs::metadata(&shared).unwrap().mode(), fs::metadata(&usual).unwrap().mode());
+        let nowhere = folder.path().join("nowhere");
+        symlink("missing", &nowhere).unwrap();
+        for error in [replace(&nowhere, b"text", OWN).unwrap_err(), read(&nowhere).unwrap_err()] {
+            assert!(error.to_string().contains("leads nowhere"), "{error}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6);
     }
 
     #[test]
-    fn only_what_is_new_is_shown() {
-        for (before, after, expected) in [
-            ("", "a\n\nb\n", &["a", "b"][..]),
-            ("a\nb\nc\n", "a\nb\nx\nc\ny\n", &["x", "y"]),
-            ("a\nb = 1\nc\n", "a\nb = 2\nc\n", &["b = 2"]),
-            ("a\nb\nc\n", "a\nc\n", &[]),
+    fn the_form_of_a_text_stays() {
+        for (text, plain, mark, crlf) in [
+            ("", "", false, false),
+            ("a = 1\nb = 2\n", "a = 1\nb = 2\n", false, false),
+            ("a = 1\r\nb = 2", "a = 1\nb = 2", false, true),
+            ("\u{feff}a = 1\r\n", "a = 1\n", true, true),
+            ("\u{feff}a = 1", "a = 1", true, false),
         ] {
-            assert_eq!(new_lines(before, after), expected, "{before}");
+            let (taken, form) = Form::take(text).unwrap();
+            assert_eq!((&*taken, &form), (plain, &Form { mark, crlf }), "{text:?}");
+            assert_eq!(form.give(plain), text);
+        }
+        assert!(Form::take("a = 1\r\nb = 2\n").unwrap_err().to_string().contains("let all end alike"));
+    }
+
+    #[test]
+    fn a_folder_with_an_odd_name_is_no_home() {
+        let file = |path: &str| File {
+            path: path.into(),
+            edited: Edited::parse("").unwrap(),
+            before: None,
+            unedited: String::new(),
+            form: Form::default(),
+        };
+        for (config, plugin, expected) in [
+            ("/etc/w/wharf.toml", "/etc/w/~/a.wasm", "./~/a.wasm"),
+            ("/etc/w/wharf.toml", "/etc/w/p/a.wasm", "p/a.wasm"),
+            ("/etc/w/wharf.toml", "/srv/a.wasm", "/srv/a.wasm"),
+        ] {
+            assert_eq!(file(config).relative(Path::new(plugin)).unwrap(), expected);
         }
     }
 }

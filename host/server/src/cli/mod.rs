@@ -7,20 +7,25 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 mod add;
+mod answers;
 mod approvals;
 mod arguments;
 mod ask;
+mod asking;
 mod audit;
 mod call;
+mod changes;
 mod check;
 mod deny;
 mod edit;
 mod embed;
+mod entries;
 mod file;
 mod inspect;
 mod load;
 mod log;
 mod serve;
+mod suggest;
 
 pub use self::arguments::Arguments;
 use self::arguments::Command;
@@ -71,7 +76,8 @@ async fn execute(command: Command) -> Result<ExitCode> {
             add::add(&plugin, id.as_deref(), config.config.as_deref()).await
         }
         Command::Grant { id, config } => add::grant(&id, config.config.as_deref()).await,
-        Command::Deny { id, what, config } => deny::run(&id, &what, config.config.as_deref()),
+        // Either there is something, or all is to go.
+        Command::Deny { id, what, config, all: _ } => deny::run(&id, &what, config.config.as_deref()),
         Command::Embed(command) => embed::run(&command),
         Command::Audit(command) => audit::run(command),
         Command::Approvals(command) => approvals::run(&command),

@@ -19,7 +19,12 @@ use crate::{
     access::{approval::Approver, grants::Table, scope::Scopes},
     approvals::Approvals,
     auth::Auth,
-    base::{ledger::Ledger, refusals::Refusals, request_state::Seal, text::escaped},
+    base::{
+        ledger::Ledger,
+        refusals::Refusals,
+        request_state::Seal,
+        text::{escaped, toml_header},
+    },
     config::{Config, Startup, approvals},
     egress::tls::{Roots, Tls},
     observe::observers::Observers,
@@ -155,7 +160,11 @@ impl Server {
         if (table.is_none() || told.len() < HINTS_PER_PLUGIN) && told.insert(text.clone()) {
             let Some(table) = table else { return tracing::warn!(plugin, "{text}") };
             let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
-            tracing::warn!(plugin, "{text}; to allow it, edit [plugins.{plugin}.{}] in {file}", table.as_str());
+            tracing::warn!(
+                plugin,
+                "{text}; to allow it, edit {} in {file}",
+                toml_header(&["plugins", plugin, table.as_str()])
+            );
         }
     }
 }

@@ -276,18 +276,16 @@ impl Session {
         }
         let (sender, receiver) = oneshot::channel();
         self.pending.lock().insert(id.clone(), sender);
-        let forget = Forget { session: self, id: &id };
+        let mut open = Withdraw { session: self, id: &id, outbox, sent: false };
         outbox.send(request_text(&id, method, params.as_ref())).await.map_err(|_| "The client is gone.".to_owned())?;
+        open.sent = true;
         let answer = tokio::time::timeout(timeout, receiver).await;
-        drop(forget);
+        drop(open);
         match answer {
             Ok(Ok(Ok(value))) => Ok(value),
             Ok(Ok(Err(error))) => Err(format!("The client refused to answer ({method}): {}", error.message)),
             Ok(Err(_)) => Err("The client is gone.".into()),
-            Err(_) => {
-                outbox.offer(notification::cancelled(&id, "no answer in time"));
-                Err(format!("The client did not answer within {} s ({method}).", timeout.as_secs()))
-            }
+            Err(_) => Err(format!("The client did not answer within {} s ({method}).", timeout.as_secs())),
         }
     }
 
@@ -337,15 +335,22 @@ impl Session {
     }
 }
 
-/// Removes a question from `pending` when whoever asked stops waiting, so that unanswered ones do not pile up.
-struct Forget<'a> {
+/// Takes a question back when whoever asked stops waiting, because it took too long or because the call is not wanted any more: an
+/// answer would be for nothing. So unanswered questions do not pile up, neither here nor before a person.
+struct Withdraw<'a> {
     session: &'a Session,
     id: &'a Id,
+    outbox: &'a Outbox,
+    sent: bool,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
-        self.session.pending.lock().remove(self.id);
+        let is_open = self.session.pending.lock().remove(self.id).is_some();
+        if is_open && self.sent {
+            // A call that was cancelled has no voice any more, but this is about a request of ours.
+            self.outbox.of_request().offer(notification::cancelled(self.id, "the answer is not needed any more"));
+        }
     }
 }
 

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::base::guard;
+use crate::{
+    access::grants::Grants,
+    base::{self, guard},
+};
 
 pub mod approvals;
 pub mod audit;
@@ -19,6 +22,7 @@ mod bounds;
 mod command_line;
 pub mod defaults;
 mod egress;
+mod elsewhere;
 mod face;
 mod given;
 mod http;
@@ -94,23 +98,49 @@ pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let Some(file) = file else { return resolved::resolve(raw::Config::default(), None, command_line) };
     let file = std::path::absolute(file)?;
     guard::check_trusted_file(&file, "config")?;
-    let text = std::fs::read_to_string(&file).with_context(|| format!("{}: cannot be read", file.display()))?;
+    let text =
+        std::fs::read_to_string(&file).with_context(|| format!("{}: cannot be read", base::text::path(&file)))?;
     from_text(&text, Some(&file), command_line)
 }
 
 /// The same for a text. `file`: the file that it is from, to which relative paths are relative.
 pub fn from_text(text: &str, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
-    let name = file.map_or_else(|| "the config".into(), |file| file.display().to_string());
+    let name = file.map_or_else(|| "the config".into(), base::text::path);
     let raw = raw::parse(text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;
     let config = resolved::resolve(raw, file, command_line).context(name)?;
     Ok(Config { digest: Some(Sha256::digest(text).into()), ..config })
+}
+
+/// The same, whatever variables are set here: where they are set, the file may be right all the same.
+pub fn from_text_elsewhere(text: &str, file: &Path) -> Result<Config> {
+    let name = base::text::path(file);
+    let raw = raw::parse(text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;
+    resolved::resolve(elsewhere::without_variables(raw), Some(file), &CommandLine::default()).context(name)
+}
+
+/// What the file grants a plugin, whatever else is wrong with it.
+pub fn grants(text: &str, file: &Path, id: &str) -> Result<Grants> {
+    let table: toml::Table = base::explain::toml(text).map_err(anyhow::Error::msg)?;
+    let Some(written) = table.get("plugins").and_then(|all| all.get(id)?.get("grants")) else {
+        return Ok(Grants::default());
+    };
+    // The error of a value would repeat it.
+    let written = written.clone().try_into().map_err(|_| anyhow::anyhow!("they are malformed"));
+    written
+        .and_then(|written| Grants::parse(written, &|path| absolute(path, file)))
+        .with_context(|| base::text::toml_header(&["plugins", id, "grants"]))
+}
+
+/// Makes a path of the file absolute.
+pub fn absolute(path: &str, file: &Path) -> Result<PathBuf> {
+    resolved::absolute(path, file.parent())
 }
 
 /// The file to use: the one that was named, which must exist, or the default one if it exists.
 pub fn find(named: Option<&Path>) -> Result<Option<PathBuf>> {
     match named {
         Some(path) if path.exists() => Ok(Some(path.to_owned())),
-        Some(path) => bail!("{}: there is no such config file", path.display()),
+        Some(path) => bail!("{}: there is no such config file", base::text::path(path)),
         None => Ok(default_path().filter(|path| path.exists())),
     }
 }

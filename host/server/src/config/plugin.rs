@@ -19,7 +19,10 @@ use super::{
     settings::Settings,
     source::Source,
 };
-use crate::access::grants::{Grants, roots};
+use crate::{
+    access::grants::{Grants, roots},
+    base::text::{self, toml_header},
+};
 
 /// Where a plugin comes from. When names clash, the plugin with the earlier origin keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,7 +153,7 @@ impl PluginConfig {
     /// Checks that the secrets that its grants name are there.
     pub fn check_secrets(&self, egress: &crate::egress::Settings) -> Result<()> {
         let known = self.grants.http.check_secrets(|name| egress.secrets.contains_key(name));
-        known.with_context(|| format!("[plugins.{}]: grants", self.id))
+        known.with_context(|| format!("{}: grants", toml_header(&["plugins", &self.id])))
     }
 
     pub fn allows_prompt(&self, name: &str) -> bool {
@@ -164,7 +167,7 @@ fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
 
 pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
     let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-    check_id(&id).with_context(|| path.display().to_string())?;
+    check_id(&id).with_context(|| text::path(path))?;
     Ok(PluginConfig {
         prefix: format!("{id}_"),
         id,

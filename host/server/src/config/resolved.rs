@@ -28,6 +28,7 @@ use crate::{
         grants::Grants,
         scope::{Places, RootsFrom},
     },
+    base::text::toml_header,
     egress::secrets,
 };
 
@@ -162,7 +163,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     for (id, plugin) in raw.plugins.0 {
         let resolved = absolute(&plugin.path)
             .and_then(|path| plugin::resolve(&id, plugin, Source::File(path), (&limits, &approvals), &absolute));
-        plugins.push(Arc::new(resolved.with_context(|| format!("[plugins.{id}]"))?));
+        plugins.push(Arc::new(resolved.with_context(|| toml_header(&["plugins", &id]))?));
     }
     for path in &command_line.plugins {
         plugins.push(Arc::new(plugin::on_command_line(path, &limits, command_line)?));

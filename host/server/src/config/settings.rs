@@ -11,6 +11,7 @@ const MIN_SECRET_BYTES: usize = 4;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
     json: Arc<str>,
+    keys: Vec<String>,
     /// The values that came from the environment, as they are and as they are escaped in JSON. The longest is first, so that no
     /// part of one is replaced before the whole.
     secrets: Vec<String>,
@@ -20,7 +21,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { json: "{}".into(), secrets: Vec::new(), variables: Vec::new() }
+        Self { json: "{}".into(), keys: Vec::new(), secrets: Vec::new(), variables: Vec::new() }
     }
 }
 
@@ -35,6 +36,7 @@ impl Settings {
     /// Replaces each table that is just `{ env = "NAME" }` by the variable's value.
     pub fn resolve(table: toml::Table) -> Result<Self> {
         let mut values = Vec::new();
+        let keys = table.keys().cloned().collect();
         let json = resolve(&toml::Value::Table(table), &mut values)?.to_string().into();
         let (variables, mut secrets): (Vec<String>, Vec<String>) = values.into_iter().unzip();
         let written: Vec<String> = secrets.iter().map(|secret| Value::from(secret.as_str()).to_string()).collect();
@@ -42,12 +44,17 @@ impl Settings {
         secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.dedup();
-        Ok(Self { json, secrets, variables })
+        Ok(Self { json, keys, secrets, variables })
     }
 
     /// The names of the variables whose values the plugin sees.
     pub fn variables(&self) -> &[String] {
         &self.variables
+    }
+
+    /// The keys that have a value.
+    pub fn keys(&self) -> &[String] {
+        &self.keys
     }
 
     pub fn json(&self) -> Arc<str> {
@@ -99,6 +106,7 @@ mod tests {
         };
         let settings = Settings::resolve(table).unwrap();
         assert!(settings.json().contains(&path));
+        assert_eq!(settings.keys(), ["plain", "token"]);
         let printed = format!("config {} and {path} again", settings.json());
         let redacted = settings.redacted(&printed);
         assert!(!redacted.contains(&path) && redacted.contains("visible"), "{redacted}");

@@ -30,6 +30,7 @@ use self::{
 pub mod address;
 mod allowance;
 pub mod connect;
+pub mod hint;
 pub mod mask;
 pub mod network;
 pub mod rule;
@@ -118,6 +119,11 @@ impl Egress {
         ));
         state.networks.insert(plugin.to_owned(), Arc::clone(&network));
         Some(network)
+    }
+
+    /// Whether there is a secret of that name.
+    pub fn has_secret(&self, name: &str) -> bool {
+        self.state.lock().settings.secrets.contains_key(name)
     }
 
     /// What the operator should know about what a plugin may send.

@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderName, Method};
 use serde::{Deserialize, Deserializer, de};
-use wharf_sandbox::network::{HttpDenial, HttpRefusal};
+use wharf_sandbox::network::HttpRefusal;
 
 use super::target::{self, Host, Scheme, Target};
 
@@ -94,6 +94,19 @@ pub enum HostPattern {
     Is(Host),
     /// Any name below this one.
     Below(String),
+}
+
+impl HostPattern {
+    /// Whether it is about every host that `other` is about.
+    fn includes(&self, other: &Self) -> bool {
+        let below = |name: &str, domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
+        match (self, other) {
+            (Self::Is(host), Self::Is(other)) => host == other,
+            (Self::Below(domain), Self::Is(Host::Name(name))) => below(name, domain),
+            (Self::Below(domain), Self::Below(other)) => other == domain || below(other, domain),
+            _ => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,20 +260,53 @@ impl Rule {
 
     /// Whether it allows every request that `other` allows, if the addresses are public. What is added to them does not count.
     pub fn includes(&self, other: &Self) -> bool {
-        let below = |name: &str, domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
-        let host = match (&self.host, &other.host) {
-            (HostPattern::Is(host), HostPattern::Is(other)) => host == other,
-            (HostPattern::Below(domain), HostPattern::Is(Host::Name(name))) => below(name, domain),
-            (HostPattern::Below(domain), HostPattern::Below(other)) => other == domain || below(other, domain),
-            _ => false,
-        };
         let methods = match (&self.methods, &other.methods) {
             (Methods::Any, _) => true,
             (Methods::Only(_), Methods::Any) => false,
             (Methods::Only(own), Methods::Only(others)) => others.iter().all(|method| own.contains(method)),
         };
-        let place = self.scheme == other.scheme && self.port == other.port;
-        host && methods && place && other.segments.starts_with(&self.segments)
+        methods && self.includes_place(other)
+    }
+
+    /// The same, whatever the methods.
+    fn includes_place(&self, other: &Self) -> bool {
+        self.meets_origin(other, |own, other| own.includes(other)) && other.segments.starts_with(&self.segments)
+    }
+
+    /// Whether there is a URL that both are about.
+    pub fn meets(&self, other: &Self) -> bool {
+        let host = |own: &HostPattern, other: &HostPattern| own.includes(other) || other.includes(own);
+        let paths = self.segments.iter().zip(&other.segments).all(|(own, other)| own == other);
+        paths && self.meets_origin(other, host)
+    }
+
+    fn meets_origin(&self, other: &Self, host: impl Fn(&HostPattern, &HostPattern) -> bool) -> bool {
+        self.scheme == other.scheme && self.port == other.port && host(&self.host, &other.host)
+    }
+
+    /// Its scheme, host and port, as a URL begins.
+    pub fn origin(&self) -> String {
+        let host = match &self.host {
+            HostPattern::Is(host) => host.to_string(),
+            HostPattern::Below(domain) => format!("*.{domain}"),
+        };
+        let port = if self.port == self.scheme.port() { String::new() } else { format!(":{}", self.port) };
+        format!("{}://{host}{port}", self.scheme.as_str())
+    }
+
+    /// Whether both are about the same URLs, whatever the methods.
+    pub fn same_place(&self, other: &Self) -> bool {
+        self.includes_place(other) && other.includes_place(self)
+    }
+
+    /// Whether it only allows: it adds nothing, replaces nothing, and leads to public addresses alone.
+    pub fn is_plain(&self) -> bool {
+        self.headers.is_empty() && self.secrets.is_empty() && !self.private
+    }
+
+    /// Whether, of two rules that allow the same request, this one counts, wherever the two stand.
+    pub fn is_more_exact(&self, other: &Self) -> bool {
+        self.exactness() > other.exactness()
     }
 
     /// The same as several rules, each with one method.
@@ -270,6 +316,23 @@ impl Rule {
             Methods::Only(methods) => {
                 let only = |method: &Method| Self { methods: Methods::Only(vec![method.clone()]), ..self.clone() };
                 methods.iter().map(only).collect()
+            }
+        }
+    }
+
+    /// The part of it whose methods pass a test, which is given a rule for each. `HEAD` is judged as `GET`: who may read may ask
+    /// for heads, and nobody lists that.
+    pub fn without(&self, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
+        let with = |methods: Vec<Method>| Self { methods: Methods::Only(methods), ..self.clone() };
+        match &self.methods {
+            Methods::Any => (!is_known(self)).then(|| self.clone()),
+            Methods::Only(methods) => {
+                let mut left = methods.clone();
+                left.retain(|method| {
+                    let head = *method == Method::HEAD && is_known(&with(vec![Method::GET]));
+                    !head && !is_known(&with(vec![method.clone()]))
+                });
+                (!left.is_empty()).then(|| with(left))
             }
         }
     }
@@ -292,13 +355,12 @@ fn header(name: &str, value: &toml::Value) -> Result<(HeaderName, Template)> {
 
 /// Of the rules that include another, the one that counts for it.
 pub fn strongest<'a>(rules: &'a [Rule], other: &Rule) -> Option<&'a Rule> {
-    let mut best: Option<&Rule> = None;
-    for rule in rules.iter().filter(|rule| rule.includes(other)) {
-        if best.is_none_or(|best| rule.exactness() > best.exactness()) {
-            best = Some(rule);
-        }
-    }
-    best
+    most_exact(rules.iter().filter(|rule| rule.includes(other)))
+}
+
+/// Of several, the first.
+fn most_exact<'a>(rules: impl Iterator<Item = &'a Rule>) -> Option<&'a Rule> {
+    rules.reduce(|best, rule| if rule.is_more_exact(best) { rule } else { best })
 }
 
 /// The rule for a request. Where several allow it, the one with the longest path counts, then one with a host rather than a
@@ -307,12 +369,7 @@ pub fn find<'a>(rules: &'a [Rule], method: &Method, target: &Target) -> Result<&
     if is_never(method) {
         return Err(HttpRefusal::Malformed("the methods CONNECT and TRACE are never allowed"));
     }
-    let mut best: Option<&Rule> = None;
-    for rule in rules.iter().filter(|rule| rule.methods.allow(method) && rule.covers(target)) {
-        if best.is_none_or(|best| rule.exactness() > best.exactness()) {
-            best = Some(rule);
-        }
-    }
+    let best = most_exact(rules.iter().filter(|rule| rule.methods.allow(method) && rule.covers(target)));
     let strange = || target::is_ambiguous(&target.path) && rules.iter().any(|rule| !rule.segments.is_empty());
     best.ok_or_else(|| match strange() {
         true => HttpRefusal::Malformed("the path has dots or encoded slashes, so no rule with a path allows it"),
@@ -329,15 +386,7 @@ impl fmt::Display for Rule {
                 f.write_str(&methods.iter().map(Method::as_str).collect::<Vec<_>>().join(" "))?;
             }
         }
-        let host = match &self.host {
-            HostPattern::Is(host) => host.to_string(),
-            HostPattern::Below(domain) => format!("*.{domain}"),
-        };
-        write!(f, " {}://{host}", self.scheme.as_str())?;
-        if self.port != self.scheme.port() {
-            write!(f, ":{}", self.port)?;
-        }
-        write!(f, "/{}", self.segments.join("/"))?;
+        write!(f, " {}/{}", self.origin(), self.segments.join("/"))?;
         let mut more = Vec::new();
         if self.private {
             more.push("private addresses too".to_owned());
@@ -347,40 +396,6 @@ impl fmt::Display for Rule {
             more.push(format!("with {}", names.join(", ")));
         }
         if more.is_empty() { Ok(()) } else { write!(f, " ({})", more.join("; ")) }
-    }
-}
-
-/// What the operator is told about a refused request, with the line that would allow it if there is one. `clear` makes text of a
-/// guest safe to print.
-pub fn hint(denial: &HttpDenial, clear: fn(&str) -> String) -> String {
-    let HttpDenial { method, url, why } = denial;
-    let (method, url) = (clear(method), clear(url));
-    let wanted = format!("it wanted {method} {url}");
-    match why {
-        HttpRefusal::NoRule => format!("{wanted}, which the entry {} of `http` would allow", line(&method, &url)),
-        HttpRefusal::Address(address) => format!(
-            "{wanted}, which leads to {address}, no public address; `private = true` on its rule allows private addresses, and \
-             an address of the link or of a cloud's metadata has to stand in the rule itself"
-        ),
-        HttpRefusal::Limit(name) => format!("{wanted}; its limit `{name}` is used up"),
-        HttpRefusal::Malformed(problem) => format!("{wanted}; {problem}"),
-        // Nothing of the plugin's own is in this sentence, so that it cannot be drowned in others like it.
-        HttpRefusal::Placeholder(secret) => format!(
-            "it had the placeholder of the secret `{secret}` in a place where that secret does not belong; no rule \
-             replaces it there, and a plugin that sends it elsewhere may try to give the secret away"
-        ),
-        HttpRefusal::Unreadable(problem) => format!("{wanted}; {problem}"),
-    }
-}
-
-/// The entry of `http` that would allow a request: the host for `GET`, the host and the method for others.
-fn line(method: &str, url: &str) -> String {
-    let base = url.split_once("://").map_or(url, |(scheme, rest)| {
-        url.get(..scheme.len() + 3 + rest.find('/').unwrap_or(rest.len())).unwrap_or(url)
-    });
-    match method {
-        "GET" | "HEAD" => format!("\"{base}\""),
-        method => format!("{{ url = \"{base}/\", methods = [\"{method}\"] }}"),
     }
 }
 
@@ -468,6 +483,20 @@ mod tests {
             let (wider, narrower) = (rules(wider).unwrap(), rules(narrower).unwrap());
             assert_eq!(wider[0].includes(&narrower[0]), expected, "{} {}", wider[0], narrower[0]);
         }
+        for (one, other, expected) in [
+            ("https://a.example/x", "https://a.example", true),
+            ("https://a.example/x", "https://a.example/x/y", true),
+            ("https://a.example/x", "https://a.example/y", false),
+            ("https://*.x.example/y", "https://a.x.example", true),
+            ("https://*.x.example", "https://x.example", false),
+            ("https://*.x.example", "https://*.y.example", false),
+            ("https://a.example", "http://a.example", false),
+            ("https://a.example", "https://a.example:8443", false),
+        ] {
+            let both = rules(&format!("{one:?}, {other:?}")).unwrap();
+            assert_eq!((both[0].meets(&both[1]), both[1].meets(&both[0])), (expected, expected), "{one} {other}");
+            assert!(both[0].same_place(&both[0]) && !both[0].same_place(&both[1]), "{one} {other}");
+        }
         let both = rules(r#"{ url = "https://a.example", methods = ["GET", "POST"] }"#).unwrap();
         let each: Vec<String> = both[0].by_method().iter().map(ToString::to_string).collect();
         assert_eq!(each, ["GET https://a.example/", "POST https://a.example/"]);
@@ -502,21 +531,5 @@ mod tests {
         }
         let rule = rules(r#"{ url = "http://a.example", headers = { authorization = "Bearer {t}" }, private = true }"#);
         assert_eq!(rule.unwrap()[0].all_secrets().collect::<Vec<_>>(), ["t"]);
-    }
-
-    #[test]
-    fn the_line_of_a_hint_allows_what_was_refused() {
-        for (method, url) in [
-            ("GET", "https://api.example.com/a/b"),
-            ("POST", "https://api.example.com:8443/a"),
-            ("DELETE", "http://[::1]:80/"),
-            ("HEAD", "https://a.example"),
-        ] {
-            let denial = HttpDenial { method: method.into(), url: url.into(), why: HttpRefusal::NoRule };
-            let hint = hint(&denial, str::to_owned);
-            let (_, line) = hint.split_once("the entry ").unwrap();
-            let (line, _) = line.split_once(" of `http`").unwrap();
-            assert_eq!(found(&rules(line).unwrap(), method, url), Some(0), "{line}");
-        }
     }
 }

@@ -37,6 +37,15 @@ pub struct Written {
     command: Option<Vec<String>>,
 }
 
+impl Written {
+    /// Puts in the place of a credential what can be resolved where systemd gives none.
+    pub fn forget_credential(&mut self) {
+        if self.env.is_none() {
+            self.env = self.credential.take();
+        }
+    }
+}
+
 /// Where a secret comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {

@@ -16,9 +16,10 @@ use crate::{
             want::{Wants, What},
         },
     },
+    base::text::{self, toml_header},
     bridge::Offer,
     config::{
-        PluginConfig,
+        Origin, PluginConfig,
         approvals::{Confirm, Which},
     },
     schema::readable,
@@ -84,7 +85,7 @@ pub struct Wanted {
     pub why: Option<String>,
     /// Whether it is granted or, for a setting, given.
     pub granted: bool,
-    /// What to write into the config for that, such as `"TZ" to `env` in [plugins.clock.grants]`.
+    /// What to write into the config for that, such as `"TZ" to `env` in [plugins.clock.grants]`, and what it needs beside that.
     pub line: String,
 }
 
@@ -166,7 +167,7 @@ impl Serving {
             confirm: config.confirm.as_ref().map(Confirm::describe),
             could_use: grants::could_use(code.imports()),
             not_granted: config.grants.unused(code.imports()),
-            wants: served.wants.as_ref().map(|wants| wanted(wants, config)),
+            wants: served.wants.as_ref().map(|wants| wanted(wants, config, scopes)),
             not_wanted: served.wants.as_ref().map(|wants| wants.not_wanted(&config.grants)).unwrap_or_default(),
             unspoken: compare::unspoken(served.wants.as_deref(), code.imports()),
             imports: code.imports().to_vec(),
@@ -184,9 +185,16 @@ impl Serving {
     }
 }
 
-fn wanted(wants: &Wants, config: &PluginConfig) -> Vec<Wanted> {
+fn wanted(wants: &Wants, config: &PluginConfig, scopes: &Scopes) -> Vec<Wanted> {
     let Wants { grants, secrets, settings } = wants;
     let id = &config.id;
+    // It has no table yet, and none counts without the path of its file.
+    let table = match (config.origin, config.source.path()) {
+        (Origin::DroppedIn, Some(path)) => {
+            format!("; {} has to have path = {:?}", toml_header(&["plugins", id]), text::path(path))
+        }
+        _ => String::new(),
+    };
     let grants = grants.iter().map(|want| {
         // Why a secret is needed stands with the secret, and is of use where the secret is.
         let secret = match &want.what {
@@ -200,15 +208,15 @@ fn wanted(wants: &Wants, config: &PluginConfig) -> Vec<Wanted> {
             what: want.what.words(),
             why: Some(reasons.join("; ")).filter(|why| !why.is_empty()),
             granted: want.what.is_granted(&config.grants),
-            line: want.what.line(id),
+            line: want.what.line(id, |name| scopes.egress.has_secret(name)) + &table,
         }
     });
-    let given: serde_json::Value = serde_json::from_str(&config.settings.json()).unwrap_or_default();
+    let given = config.settings.keys();
     let settings = settings.iter().map(|setting| Wanted {
         what: setting.words(),
         why: setting.why.clone(),
-        granted: given.get(&setting.key).is_some(),
-        line: format!("{} = … to [plugins.{id}.config]", setting.key),
+        granted: given.contains(&setting.key),
+        line: setting.line(id) + &table,
     });
     grants.chain(settings).collect()
 }

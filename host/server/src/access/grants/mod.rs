@@ -9,7 +9,10 @@ use wharf_sandbox::{Denial, network::HttpRefusal};
 
 use self::dirs::Dir;
 use super::capability::{Absolute, Access, Capability};
-use crate::egress::rule::{self, Rule};
+use crate::egress::{
+    hint,
+    rule::{self, Rule},
+};
 
 pub mod ask;
 pub mod dirs;
@@ -141,7 +144,7 @@ pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Option<Table
                 HttpRefusal::Placeholder(_) => None,
                 _ => Some(Table::Grants),
             };
-            (rule::hint(denial, clear), table)
+            (hint::hint(denial, clear), table)
         }
         Denial::NoDirectory => (dirs::HINT.into(), Some(Table::Grants)),
     }

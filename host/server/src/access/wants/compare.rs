@@ -3,6 +3,7 @@
 use super::want::{Http, Wants, What};
 use crate::{
     access::grants::{Grants, could_use},
+    base::text,
     egress::rule::{Rule, strongest},
 };
 
@@ -57,20 +58,15 @@ impl Wants {
         beyond.extend(roots.0.filter(|access| Some(*access) > wanted_roots).map(What::Roots).map(|what| what.words()));
         // There is no want for a folder of the operator's, but who wants roots wants files.
         if wanted_roots.is_none() {
-            beyond.extend(dirs.0.iter().map(|dir| format!("{} ({})", dir.host.display(), dir.access.as_str())));
+            beyond.extend(dirs.0.iter().map(|dir| format!("{} ({})", text::path(&dir.host), dir.access.as_str())));
         }
         beyond.extend(env.0.iter().cloned().map(What::Env).filter(|what| !wanted(what)).map(|what| what.words()));
         let abilities =
             [(ask.elicitation, "elicitation"), (ask.sampling, "sampling"), (ask.roots, "roots")].into_iter();
         let asked = abilities.filter(|(granted, _)| *granted).map(|(_, ability)| What::Ask(ability.to_owned()));
         beyond.extend(asked.filter(|what| !wanted(what)).map(|what| what.words()));
-        for rule in http.0.rules.iter().flat_map(Rule::by_method) {
-            // Who may read may ask for heads, and nobody lists that.
-            let head = rule.to_string().starts_with("HEAD ");
-            if !head && !wanted_rules.iter().any(|wanted| wanted.includes(&rule)) {
-                beyond.push(rule.to_string());
-            }
-        }
+        let is_wanted = |rule: &Rule| wanted_rules.iter().any(|wanted| wanted.includes(rule));
+        beyond.extend(http.0.rules.iter().filter_map(|rule| rule.without(is_wanted)).map(|rule| rule.to_string()));
         beyond
     }
 
@@ -124,7 +120,7 @@ mod tests {
                     "http = [{{ url = 'https://a.example', methods = ['GET', 'POST'], {header} }}]\nroots = 'read'\nenv = ['TZ']\nask = ['elicitation']"
                 ),
                 "",
-                "GET https://a.example/ (with authorization); POST https://a.example/ (with authorization)",
+                "GET POST https://a.example/ (with authorization)",
             ),
             (
                 all,
@@ -147,13 +143,19 @@ mod tests {
                     "http = [{{ url = 'https://a.example', methods = 'any' }}, {{ url = 'https://a.example', methods = ['GET', 'POST'], {header} }}]"
                 ),
                 "http roots env ask",
-                "any method https://a.example/; GET https://a.example/ (with authorization); POST https://a.example/ (with authorization)",
+                "any method https://a.example/; GET POST https://a.example/ (with authorization)",
             ),
             (
                 all,
                 "roots = 'read-write'\nenv = ['LANG']\nask = ['sampling', 'roots']".into(),
                 "http env ask",
-                "roots (read-write); $LANG; asking the client (sampling); asking the client (roots)",
+                "roots (read-write); the variable LANG; asking the client (sampling); asking the client (roots)",
+            ),
+            (
+                "http = [{ url = 'https://a.example', methods = ['POST'] }]",
+                "http = [{ url = 'https://a.example', methods = ['HEAD', 'POST'] }, 'https://b.example']".into(),
+                "",
+                "HEAD https://a.example/; GET HEAD https://b.example/",
             ),
             ("", "dirs = [{ host = '/srv', access = 'read' }]".into(), "", "/srv (read)"),
             ("roots = 'read-write'", "dirs = [{ host = '/srv', access = 'read' }]\nroots = 'read'".into(), "roots", ""),

@@ -13,13 +13,20 @@ use crate::{
         grants::ask,
     },
     base::explain,
-    egress::rule::{self, Rule, WrittenMethods},
+    egress::{
+        address::{Reach, judge},
+        rule::{self, HostPattern, Rule, WrittenMethods},
+        target::Host,
+    },
 };
 
 /// The most entries of each list. A person has to read all of them.
 const MAX_ENTRIES: usize = 32;
 const MAX_NAME_BYTES: usize = 64;
-const MAX_URL_BYTES: usize = 300;
+const MAX_URL_BYTES: usize = 200;
+/// The methods that can be wanted. Others stand in a rule only if the operator writes them: words of an author's own have no place
+/// where a person is asked.
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 /// The wants as they are written.
 #[derive(Default, Deserialize)]
@@ -179,11 +186,17 @@ fn checked(written: Written) -> Result<Wants> {
 
 fn http(written: WrittenHttp, secrets: &[Secret]) -> Result<Want> {
     let WrittenHttp { url, methods, why, secret, header } = written;
-    let harmless = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'`' | b'\'');
+    // It stands on the line of a question, so nothing in it may look like the end of one, or like its answer.
+    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/%*@+".contains(&byte);
     ensure!(
         url.len() <= MAX_URL_BYTES && url.bytes().all(harmless),
-        "`http`: a URL has at most {MAX_URL_BYTES} visible ASCII characters and no quotation marks"
+        "`http`: a URL has at most {MAX_URL_BYTES} characters: letters and digits of ASCII, and any of - . _ ~ : / % * @ +"
     );
+    if let Some(WrittenMethods::List(list)) = &methods {
+        let known = list.iter().all(|method| METHODS.contains(&method.as_str()));
+        ensure!(known, "`http`: `{url}`: `methods` are any of {}, in upper case", METHODS.join(", "));
+        once("`methods`: ", list.iter().map(String::as_str))?;
+    }
     ensure!(
         secret.is_some() || header.is_none(),
         "`http`: `{url}`: `header` says where a `secret` goes, and there is none"
@@ -202,7 +215,22 @@ fn http(written: WrittenHttp, secrets: &[Secret]) -> Result<Want> {
         Rule::parse(rule::Written::with(url.clone(), methods.clone(), header))?;
     }
     let rule = Rule::parse(rule::Written::with(url.clone(), methods.clone(), None))?;
+    ensure!(
+        is_outside(&rule.host),
+        "`http`: `{url}`: such a host is reached only by a rule that the operator writes, with `private = true`; leave it out, and \
+         say in the documentation which rule it needs"
+    );
     Ok(Want { what: What::Http(Box::new(Http { url, methods, rule, secret })), why })
+}
+
+/// Whether a rule that is wanted could ever let a request through: it leads to public addresses only.
+fn is_outside(host: &HostPattern) -> bool {
+    match host {
+        HostPattern::Is(Host::Address(address)) => judge(*address) == Reach::Public,
+        HostPattern::Is(Host::Name(name)) | HostPattern::Below(name) => {
+            name != "localhost" && !name.ends_with(".localhost")
+        }
+    }
 }
 
 fn secret(written: WrittenSecret) -> Result<Secret> {
@@ -261,29 +289,32 @@ mod tests {
         let (wants, section) = toml(text).unwrap();
         assert_eq!(json(&section).unwrap(), wants);
         let lines: Vec<(String, String)> =
-            wants.grants.iter().map(|want| (want.what.words(), want.what.line("p"))).collect();
+            wants.grants.iter().map(|want| (want.what.words(), want.what.line("p", |_| false))).collect();
         for ((words, line), (expected, added)) in lines.iter().zip([
             (
                 "GET POST https://api.github.com/, with the secret `token` in the header authorization",
-                r#"{ url = "https://api.github.com/", methods = ["GET", "POST"], headers = { authorization = "Bearer {token}" } } to `http` in [plugins.p.grants]"#,
+                r#"{ url = "https://api.github.com/", methods = ["GET", "POST"], headers = { authorization = "Bearer {token}" } } to `http` in [plugins.p.grants]; it needs a secret `token` in [secrets]"#,
             ),
             ("GET HEAD https://raw.example.org/x", r#""https://raw.example.org/x" to `http` in [plugins.p.grants]"#),
             (
                 "GET HEAD https://b.example/, with the secret `token` in the header x-key",
-                r#"{ url = "https://b.example/", headers = { x-key = "{token}" } } to `http` in [plugins.p.grants]"#,
+                r#"{ url = "https://b.example/", headers = { x-key = "{token}" } } to `http` in [plugins.p.grants]; it needs a secret `token` in [secrets]"#,
             ),
             (
                 "any method https://c.example/",
                 r#"{ url = "https://c.example/", methods = "any" } to `http` in [plugins.p.grants]"#,
             ),
             ("roots (read-write)", r#"roots = "read-write" to [plugins.p.grants]"#),
-            ("$TZ", r#""TZ" to `env` in [plugins.p.grants]"#),
-            ("$LANG", r#""LANG" to `env` in [plugins.p.grants]"#),
+            ("the variable TZ", r#""TZ" to `env` in [plugins.p.grants]"#),
+            ("the variable LANG", r#""LANG" to `env` in [plugins.p.grants]"#),
             ("asking the client (elicitation)", r#""elicitation" to `ask` in [plugins.p.grants]"#),
         ]) {
             assert_eq!((&**words, &**line), (expected, added));
         }
         assert_eq!(lines.len(), 8);
+        let with_secret = wants.grants[0].what.line("my.plugin", |name| name == "token");
+        let end = "in [plugins.\"my.plugin\".grants]; it uses the secret `token` that is in [secrets] already";
+        assert!(with_secret.ends_with(end), "{with_secret}");
         assert_eq!(wants.grants[6].why.as_deref(), Some("for dates"));
         let settings: Vec<String> = wants.settings.iter().map(Setting::words).collect();
         assert_eq!(settings, ["the setting `org` (string, required)", "the setting `pages` (number)"]);
@@ -304,11 +335,25 @@ mod tests {
             (r#"{"http":[7]}"#, "expected a text, or a table"),
             (r#"{"http":["a.example"]}"#, "begins with https://"),
             (r#"{"http":["https://*"]}"#, "characters that names of hosts do not have"),
-            (r#"{"http":["https://a.example/ [y/N] y"]}"#, "visible ASCII characters"),
-            (r#"{"http":["https://a.example/\u001b[2J"]}"#, "visible ASCII characters"),
-            (r#"{"http":["https://a.example/\""]}"#, "visible ASCII characters"),
-            (&long, "at most 300"),
-            (r#"{"http":[{"url":"https://a.example","methods":["get"]}]}"#, "methods are in upper case"),
+            (r#"{"http":["https://a.example/ [y/N] y"]}"#, "letters and digits of ASCII"),
+            (r#"{"http":["https://a.example/[y/N]y"]}"#, "letters and digits of ASCII"),
+            (r#"{"http":["https://a.example/(y),yes"]}"#, "letters and digits of ASCII"),
+            (r#"{"http":["https://a.example/\u001b[2J"]}"#, "letters and digits of ASCII"),
+            (r#"{"http":["https://a.example/\""]}"#, "letters and digits of ASCII"),
+            (r#"{"http":["https://[::1]/"]}"#, "letters and digits of ASCII"),
+            (&long, "at most 200"),
+            (r#"{"http":[{"url":"https://a.example","methods":["get"]}]}"#, "any of GET, HEAD, POST"),
+            (r#"{"http":[{"url":"https://a.example","methods":["GET","PRESS","Y"]}]}"#, "any of GET, HEAD, POST"),
+            (
+                r#"{"http":[{"url":"https://a.example","methods":["GET","GET"]}]}"#,
+                "`methods`: `GET` stands there twice",
+            ),
+            (r#"{"http":[{"url":"https://a.example","methods":[]}]}"#, "would allow nothing"),
+            (r#"{"http":["http://localhost:8080"]}"#, "with `private = true`"),
+            (r#"{"http":["https://a.LOCALHOST./"]}"#, "with `private = true`"),
+            (r#"{"http":["https://*.b.localhost"]}"#, "with `private = true`"),
+            (r#"{"http":["http://192.168.1.1/"]}"#, "with `private = true`"),
+            (r#"{"http":["http://169.254.169.254/"]}"#, "with `private = true`"),
             (r#"{"http":[{"url":"https://a.example","secret":"t"}]}"#, "is none of `secrets`"),
             (r#"{"http":[{"url":"https://a.example","header":"x"}]}"#, "and there is none"),
             (

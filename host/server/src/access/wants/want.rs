@@ -1,12 +1,12 @@
 //! The wants of a plugin. All of their texts but the reasons were checked when they were parsed, so they can be printed and written
-//! into a config as they are; a reason is printed only by [`because`].
+//! into a config as they are; a reason is printed only by [`because`], on lines of its own.
 
 use crate::{
     access::{
         capability::Access,
         grants::{dirs, env, http},
     },
-    base::text::quoted,
+    base::text::{marked, quoted, toml_header},
     egress::rule::{Rule, WrittenMethods},
 };
 
@@ -82,6 +82,15 @@ impl Kind {
             Self::Boolean => "boolean",
         }
     }
+
+    /// What stands in a line that is suggested, for somebody to replace.
+    pub fn example(self) -> &'static str {
+        match self {
+            Self::String => "\"…\"",
+            Self::Number => "0",
+            Self::Boolean => "false",
+        }
+    }
 }
 
 impl Injected {
@@ -102,7 +111,8 @@ impl What {
                 None => http.rule.to_string(),
             },
             Self::Roots(access) => format!("roots ({})", access.as_str()),
-            Self::Env(name) => format!("${name}"),
+            // Without the `$` that a shell would replace where somebody copies it.
+            Self::Env(name) => format!("the variable {name}"),
             Self::Ask(ability) => format!("asking the client ({ability})"),
         }
     }
@@ -127,12 +137,19 @@ impl What {
         }
     }
 
-    /// What to add to the grants of a plugin.
-    pub fn line(&self, id: &str) -> String {
-        let (key, value) = (self.key(), self.value(None));
+    /// What to add to the grants of a plugin. `has_secret`: whether the config has a secret of that name.
+    pub fn line(&self, id: &str, has_secret: impl Fn(&str) -> bool) -> String {
+        let (key, value, table) = (self.key(), self.value(None), toml_header(&["plugins", id, "grants"]));
         match self {
-            Self::Roots(_) => format!("{key} = {value} to [plugins.{id}.grants]"),
-            _ => format!("{value} to `{key}` in [plugins.{id}.grants]"),
+            Self::Roots(_) => format!("{key} = {value} to {table}"),
+            Self::Http(http) => {
+                let needs = http.secret.as_ref().map(|Injected { name, .. }| match has_secret(name) {
+                    true => format!("; it uses the secret `{name}` that is in [secrets] already"),
+                    false => format!("; it needs a secret `{name}` in [secrets]"),
+                });
+                format!("{value} to `{key}` in {table}{}", needs.unwrap_or_default())
+            }
+            Self::Env(_) | Self::Ask(_) => format!("{value} to `{key}` in {table}"),
         }
     }
 
@@ -174,9 +191,14 @@ impl Setting {
         let Self { key, kind, required, why: _ } = self;
         format!("the setting `{key}` ({}{})", kind.as_str(), if *required { ", required" } else { "" })
     }
+
+    /// What to add to the config of a plugin.
+    pub fn line(&self, id: &str) -> String {
+        format!("{} = {} to {}", self.key, self.kind.example(), toml_header(&["plugins", id, "config"]))
+    }
 }
 
-/// The author's reason, as what it is: a text of somebody else.
+/// The author's reason, as what it is: a text of somebody else. It stands on lines of its own, below what it is for.
 pub fn because(why: Option<&str>) -> String {
-    why.map(|why| format!(" — it says: {}", quoted(why))).unwrap_or_default()
+    why.map(|why| marked(&format!("it says: {}", quoted(why)))).unwrap_or_default()
 }

@@ -15,7 +15,7 @@ use crate::{
         remembered::KIND_BYTES,
         subject::{Kind, Subject},
     },
-    base::{heavy::heavy, principal::Principal, request_state::Carried},
+    base::{heavy::heavy, principal::Principal, request_state::Carried, text::toml_header},
     bridge,
     client::{context::Context, session::PERSON},
     config::approvals::{Asker, Confirm, Remember, Which},
@@ -180,8 +180,9 @@ impl Gate<'_> {
             ctx.server.refusals.say_of(UNASKABLE, || request.name.to_owned());
             let text = format!(
                 "`{}` needs a person's approval, and this client cannot ask for one. The operator can change `confirm` in \
-                 [plugins.{}].",
-                request.name, request.served.config.id
+                 {}.",
+                request.name,
+                toml_header(&["plugins", &request.served.config.id])
             );
             self.refuse(text.clone()).await;
             return Err(match ctx.encoder.revision.era() {

@@ -1,0 +1,67 @@
+//! A config as it is where other variables are set: what is missing only here is taken out of it, so that everything else can be
+//! checked.
+
+use super::raw;
+
+pub fn without_variables(mut config: raw::Config) -> raw::Config {
+    let is_unset = |name: &str| std::env::var(name).map_or(true, |value| value.is_empty());
+    if config.http.token_env.as_deref().is_some_and(is_unset) {
+        config.http.token_env = None;
+    }
+    if config.protocol.state_key_env.as_deref().is_some_and(is_unset) {
+        config.protocol.state_key_env = None;
+    }
+    if std::env::var_os("CREDENTIALS_DIRECTORY").is_none() {
+        config.secrets.0.iter_mut().for_each(|(_, secret)| secret.forget_credential());
+    }
+    for (_, plugin) in &mut config.plugins.0 {
+        plugin.config.iter_mut().for_each(|(_, value)| fill(value));
+    }
+    config
+}
+
+/// Puts a text in the place of each `{ env = "NAME" }` whose variable is not set.
+fn fill(value: &mut toml::Value) {
+    match value {
+        toml::Value::Table(table) => match (table.len(), table.get("env").and_then(toml::Value::as_str)) {
+            (1, Some(name)) if std::env::var(name).is_err() => *value = toml::Value::String(String::new()),
+            _ => table.iter_mut().for_each(|(_, value)| fill(value)),
+        },
+        toml::Value::Array(items) => items.iter_mut().for_each(fill),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::{from_text, from_text_elsewhere};
+    use crate::config::CommandLine;
+
+    #[test]
+    fn only_what_other_variables_would_mend_is_let_pass() {
+        let unset = "WHARF_NO_SUCH_VARIABLE";
+        for (text, expected) in [
+            (format!("[plugins.a]\npath = 'a'\nconfig = {{ x = [{{ env = '{unset}' }}] }}"), None),
+            (format!("[http]\ntoken_env = '{unset}'"), None),
+            (format!("[protocol]\nstate_key_env = '{unset}'"), None),
+            ("[secrets]\nx = { credential = 'x' }".to_owned(), None),
+            (
+                format!(
+                    "[plugins.a]\npath = 'a'\nconfig = {{ x = {{ env = '{unset}' }} }}\n[plugins.b]\npath = 'b'\ninstances = 'x'"
+                ),
+                Some("`instances` is"),
+            ),
+            ("[htpp]".to_owned(), Some("wharf.toml:1: unknown key `htpp`")),
+        ] {
+            let path = Path::new("/etc/wharf.toml");
+            assert!(from_text(&text, Some(path), &CommandLine::default()).is_err(), "{text}");
+            let problem = from_text_elsewhere(&text, path).err().map(|error| format!("{error:#}"));
+            match expected {
+                None => assert_eq!(problem, None, "{text}"),
+                Some(expected) => assert!(problem.as_ref().is_some_and(|text| text.contains(expected)), "{problem:?}"),
+            }
+        }
+    }
+}
