@@ -15,24 +15,25 @@ use syn::{
 
 /// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
 /// between rooms is always a decision.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: [(&str, &[&str]); 17] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
     ("egress", &["base"]),
     ("access", &["base", "egress"]),
-    ("config", &["base", "egress", "access"]),
+    ("auth", &["base", "egress"]),
+    ("config", &["base", "egress", "access", "auth"]),
     ("observe", &["base"]),
     ("audit", &["base", "config", "observe"]),
     ("bridge", &["base", "config", "schema"]),
     ("plugins", &["base", "config", "schema", "access", "bridge", "observe"]),
     ("approvals", &["base", "config"]),
-    ("client", &["base", "config", "access", "approvals", "bridge", "plugins", "tasks", "observe"]),
+    ("client", &["base", "config", "egress", "access", "auth", "approvals", "bridge", "plugins", "tasks", "observe"]),
     (
         "methods",
         &["base", "config", "access", "approvals", "schema", "bridge", "plugins", "tasks", "client", "observe"],
     ),
-    ("transport", &["base", "config", "access", "bridge", "client", "methods", "observe"]),
+    ("transport", &["base", "config", "access", "auth", "bridge", "client", "methods", "observe"]),
     ("app", &["base", "config", "access", "observe", "audit", "plugins", "client", "methods", "transport"]),
     ("cli", &["base", "config", "egress", "access", "approvals", "audit", "plugins", "app"]),
 ];

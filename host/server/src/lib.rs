@@ -41,6 +41,7 @@
 //! audit        the log of all runs and changes, and its files
 //! approvals    which calls a person approved, and what a person is asked
 //! observe      the record of each run, and who is told
+//! auth         access tokens of identity providers, and what clients are told of them
 //! tasks        calls that go on in the background
 //! config       the operator's file
 //! access       each kind of grant; grants and roots become the scope of a call
@@ -73,6 +74,8 @@ pub mod app;
 pub mod approvals;
 #[doc(hidden)]
 pub mod audit;
+#[doc(hidden)]
+pub mod auth;
 #[doc(hidden)]
 pub mod base;
 #[doc(hidden)]

@@ -237,6 +237,14 @@ impl Begun {
         if let Some(watcher) = watcher {
             tasks.spawn(watcher);
         }
+        if server.auth.is_some() {
+            let server = Arc::clone(&server);
+            tasks.spawn(async move {
+                if let Some(auth) = &server.auth {
+                    auth.warm_up().await;
+                }
+            });
+        }
         Wharf { inner: Arc::new(Inner { server, current, audit, tasks: Mutex::new(tasks) }) }
     }
 }
@@ -335,6 +343,12 @@ impl Wharf {
     pub async fn call_as(&self, tool: &str, arguments: Value, approved: bool) -> Result<ToolResult, Error> {
         let called = direct::call(&self.inner.server, Principal::Process, tool, &arguments, approved).await;
         called.map_err(Error::Call)
+    }
+
+    /// Whether clients over HTTP need an access token of an identity provider.
+    #[doc(hidden)]
+    pub fn wants_login(&self) -> bool {
+        self.inner.server.auth.is_some()
     }
 
     /// A content block as the newest revision of the protocol writes it.

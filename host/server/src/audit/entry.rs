@@ -204,7 +204,7 @@ fn dir((path, writable): &(String, bool)) -> Dir {
 /// Tokens are told apart by the beginning of their digest.
 fn principal(principal: &Principal) -> String {
     match principal {
-        Principal::Named(_) => clipped(&principal.to_string()),
+        Principal::Named(_) | Principal::User(_) => clipped(&principal.to_string()),
         _ => principal.short(),
     }
 }

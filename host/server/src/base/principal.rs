@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use super::text::{clip, escaped};
+
 /// Who makes a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Principal {
@@ -11,8 +13,19 @@ pub enum Principal {
     Named(Arc<str>),
     /// A client that has the token with this digest.
     Token(Arc<str>),
+    /// Whoever an identity provider says it is.
+    User(Arc<User>),
     /// Any client that can connect.
     Anonymous,
+}
+
+/// A person, or a program, that an identity provider knows. It is the same however often its tokens are renewed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct User {
+    /// The URL of the identity provider.
+    pub issuer: String,
+    /// The name that the provider never gives to anybody else.
+    pub subject: String,
 }
 
 /// The text is the same for the same principal in every process, because what is bound to it may be sealed by one process and
@@ -23,6 +36,8 @@ impl fmt::Display for Principal {
             Self::Process => f.write_str("process"),
             Self::Named(name) => write!(f, "named {name}"),
             Self::Token(digest) => write!(f, "token {digest}"),
+            // An issuer is a URL, so that there is no space in it.
+            Self::User(user) => write!(f, "user {} {}", user.issuer, user.subject),
             Self::Anonymous => f.write_str("anonymous"),
         }
     }
@@ -31,6 +46,9 @@ impl fmt::Display for Principal {
 impl Principal {
     /// A short form for the log, long enough to tell principals apart.
     pub fn short(&self) -> String {
+        if let Self::User(user) = self {
+            return format!("user {}", escaped(&clip(&user.subject)));
+        }
         let mut text = self.to_string();
         let end = text.char_indices().nth(24).map_or(text.len(), |(at, _)| at);
         text.truncate(end);

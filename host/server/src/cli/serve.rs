@@ -113,10 +113,10 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
 async fn listen(wharf: &Wharf) -> Result<TcpListener> {
     let http = wharf.http();
     let address = http.listen;
-    if !address.ip().is_loopback() && http.token.is_none() {
+    if !address.ip().is_loopback() && http.token.is_none() && !wharf.wants_login() {
         bail!(
-            "{address} can be reached from other machines, so a token is needed: set `token_env` in [http] to the name of an \
-             environment variable that holds one, or listen on 127.0.0.1"
+            "{address} can be reached from other machines, so a token is needed: name an identity provider in [auth], set \
+             `token_env` in [http] to the name of an environment variable that holds one, or listen on 127.0.0.1"
         );
     }
     let listener = TcpListener::bind(address).await.with_context(|| {

@@ -18,6 +18,7 @@ use wharf_protocol::{Revision, RpcError, encode::Encoder};
 use crate::{
     access::{approval::Approver, grants::Table, scope::Scopes},
     approvals::Approvals,
+    auth::Auth,
     base::{
         ledger::Ledger,
         refusals::Refusals,
@@ -25,6 +26,7 @@ use crate::{
         text::{escaped, toml_header},
     },
     config::{Config, Startup, approvals},
+    egress::tls::{Roots, Tls},
     observe::observers::Observers,
     plugins::published::Published,
     tasks::{Memory, Tasks},
@@ -72,6 +74,8 @@ pub struct Server {
     incidents: AtomicU64,
     /// The hints that the operator was given, by plugin.
     hinted: Mutex<HashMap<String, HashSet<String>>>,
+    /// Checks access tokens, if the config names who issues them.
+    pub auth: Option<Auth>,
     /// What is known of calls that a person has to approve.
     pub approvals: Approvals,
     /// Has to approve every call, if there is one.
@@ -94,6 +98,10 @@ impl Server {
             ledger,
             published,
             scopes,
+            auth: startup.auth.as_ref().map(|settings| {
+                let roots = Arc::new(Roots::new(config.egress.trust.clone()));
+                Auth::new(Arc::clone(settings), &Arc::new(Tls::new(&roots)))
+            }),
             approvals: Approvals::new(approvals::file())?,
             approver,
             observers,

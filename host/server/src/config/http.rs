@@ -2,12 +2,14 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use ::http::Uri;
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::{
+    auth,
     bounds::{duration_ms, within_bounds},
     command_line::CommandLine,
     defaults, raw,
@@ -17,6 +19,8 @@ use crate::base::principal::Principal;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
     pub listen: SocketAddr,
+    /// The URL at which clients reach this server, if the config says it.
+    pub public_url: Option<String>,
     pub token: Option<Token>,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
@@ -88,10 +92,14 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
         let known = ["http://", "https://"].iter().any(|scheme| origin.starts_with(scheme));
         ensure!(known && !origin.ends_with('/'), "`allowed_origins`: `{origin}` is not like https://example.com");
     }
+    let public_url = raw.public_url.as_deref().map(auth::public_url).transpose()?;
+    // It is a name of this server.
+    let own = public_url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.authority().map(|own| own.to_string()));
     Ok(Http {
         listen,
+        public_url,
         token,
-        allowed_hosts: raw.allowed_hosts,
+        allowed_hosts: raw.allowed_hosts.into_iter().chain(own).collect(),
         allowed_origins: raw.allowed_origins,
         sessions: within_bounds("sessions", raw.sessions, defaults::SESSIONS, 1_000_000)?,
         session_idle: duration_ms(

@@ -17,6 +17,7 @@ use crate::{
 
 pub mod approvals;
 pub mod audit;
+mod auth;
 mod bounds;
 mod command_line;
 pub mod defaults;

@@ -21,6 +21,7 @@ pub struct Config {
     pub egress: Egress,
     pub secrets: InFileOrder<secrets::Written>,
     pub audit: Option<Audit>,
+    pub auth: Option<Auth>,
     pub approvals: Approvals,
     pub plugins: InFileOrder<Plugin>,
 }
@@ -49,6 +50,7 @@ pub struct Icon {
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
     pub listen: Option<String>,
+    pub public_url: Option<String>,
     pub token_env: Option<String>,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
@@ -131,6 +133,25 @@ pub struct Audit {
     pub on_failure: Option<String>,
     pub rotate_mib: Option<usize>,
     pub keep: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Auth {
+    pub scopes: Vec<String>,
+    pub issuers: Vec<Issuer>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Issuer {
+    pub url: String,
+    pub algorithms: Option<Vec<String>>,
+    #[serde(default)]
+    pub audience: Vec<String>,
+    pub typ: Option<String>,
+    pub jwks_url: Option<String>,
+    pub jwks_file: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::{
     approvals::{self, Approvals},
     audit::{self, Audit},
+    auth,
     bounds::{duration_ms, kib, mib, within_bounds},
     command_line::CommandLine,
     defaults, egress,
@@ -67,6 +68,8 @@ pub struct Startup {
     pub total_tasks: usize,
     /// None: there is no audit log.
     pub audit: Option<Audit>,
+    /// None: tokens of no identity provider are taken.
+    pub auth: Option<Arc<crate::auth::Settings>>,
 }
 
 impl Startup {
@@ -85,6 +88,7 @@ impl Startup {
             message_bytes,
             total_tasks,
             audit,
+            auth,
         } = other;
         let keys = [
             ("[server]", self.face != *face),
@@ -98,6 +102,7 @@ impl Startup {
             ("message_kib", self.message_bytes != *message_bytes),
             ("total_tasks", self.total_tasks != *total_tasks),
             ("[audit]", self.audit != *audit),
+            ("[auth]", self.auth != *auth),
         ];
         keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
     }
@@ -174,9 +179,16 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         defaults::Sized::for_this_machine().total_concurrency,
         4096,
     )?;
+    let http = http::resolve(raw.http, command_line).context("[http]")?;
+    let auth =
+        raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &absolute)).transpose().context("[auth]")?;
+    ensure!(
+        auth.is_none() || http.token.is_none(),
+        "[auth] and `token_env` in [http] exclude each other: a request has one token, and [auth] says whose is good"
+    );
     let startup = Startup {
         face: face::resolve(raw.server).context("[server]")?,
-        http: http::resolve(raw.http, command_line).context("[http]")?,
+        http,
         protocol,
         total_concurrency,
         total_memory_bytes: mib(
@@ -198,6 +210,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
         audit: raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?,
+        auth,
     };
     let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
     for plugin in &plugins {
@@ -330,6 +343,25 @@ mod tests {
             ("[plugins.a]\npath='a'\nconfirm='write'", "stand in a list, such as [\"write\"]"),
             ("[plugins.a]\npath='a'\nconfirm=[]", "nothing would be asked"),
             ("[plugins.a]\npath='a'\nconfirm='destructive'", "needs `sha256`"),
+            ("[auth]", "`public_url` in [http] is missing"),
+            ("[http]\npublic_url='https://a.example/mcp'\n[auth]", "there are no `[[auth.issuers]]`"),
+            ("[http]\npublic_url='http://a.example/mcp'", "is no https URL"),
+            (
+                "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='http://id.example'",
+                "`http://id.example` is no https URL",
+            ),
+            (
+                "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='https://id.example'\nalgorithms=['HS256']",
+                "HS256 has a secret that all who check tokens share",
+            ),
+            (
+                "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='https://id.example'\nalgorithms=['none']",
+                "`none` is none of RS256",
+            ),
+            (
+                "[http]\npublic_url='https://a.example'\n[auth]\nscopes=['offline_access']\n[[auth.issuers]]\nurl='https://i.example'",
+                "offline_access is for clients",
+            ),
             ("[limits]\ntask_ttl_ms=0", "`task_ttl_ms` is from 1"),
             ("[http]\ntoken_env='WHARF_TEST_NO_SUCH'", "is not set"),
         ] {

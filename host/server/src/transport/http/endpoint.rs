@@ -59,6 +59,10 @@ const STREAM_AFTER: Duration = Duration::from_millis(100);
 /// How long the stream for changes is kept going after its client was cut off.
 const TAKE_UP: Duration = Duration::from_secs(60);
 
+/// Marks a response that goes on for as long as its client listens.
+#[derive(Clone, Copy)]
+pub struct Lasting;
+
 /// Where a message comes from, and what is charged for it.
 struct From<'a> {
     peer: &'a Arc<Peer>,
@@ -377,10 +381,14 @@ impl Endpoint {
             Some(Reply::of(&ctx, status, answer, &account, busy))
         });
         let running = Running::start(work, messages, |work| self.attached(work)).await;
-        Ok(match running.first(None).await {
+        let mut response = match running.first(None).await {
             First::Answer(answer) => answered(answer, Era::Modern),
             First::Stream(running, first) => running.stream(first),
-        })
+        };
+        if listens {
+            response.extensions_mut().insert(Lasting);
+        }
+        Ok(response)
     }
 
     pub async fn open_stream(

@@ -4,9 +4,9 @@
 
 use std::net::IpAddr;
 
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use crate::{base::principal::Principal, config::Http};
+use crate::{auth, base::principal::Principal, config::Http};
 
 /// Why a request is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Refusal {
     NoToken,
     /// 401: the token is not the right one.
     WrongToken,
+    /// An identity provider's token is needed, and there is none that is good.
+    Login(auth::Refused),
 }
 
 impl Refusal {
@@ -28,6 +30,13 @@ impl Refusal {
             Self::Origin => "this origin is not allowed; add it to `allowed_origins` in [http]",
             Self::NoToken => "a bearer token is needed",
             Self::WrongToken => "the bearer token is not the right one",
+            Self::Login(auth::Refused::NoToken) => "an access token is needed; log in first",
+            Self::Login(auth::Refused::Invalid(_)) => "the access token is not good",
+            Self::Login(auth::Refused::Malformed(_)) => "the access token is not where it belongs",
+            Self::Login(auth::Refused::Scope) => "the access token lacks a scope that every request needs",
+            Self::Login(auth::Refused::Unavailable) => {
+                "access tokens cannot be checked now, because their issuer's keys cannot be fetched; try again"
+            }
         }
     }
 
@@ -41,15 +50,29 @@ impl Refusal {
             Self::Host => shown(header::HOST),
             Self::Origin if headers.contains_key(header::ORIGIN) => shown(header::ORIGIN),
             Self::Origin => shown(header::HeaderName::from_static("sec-fetch-site")),
-            Self::NoToken | Self::WrongToken => return format!("from {peer}"),
+            Self::Login(auth::Refused::Invalid(why) | auth::Refused::Malformed(why)) => {
+                return format!("{why}, from {peer}");
+            }
+            Self::NoToken | Self::WrongToken | Self::Login(_) => return format!("from {peer}"),
         };
         format!("{what}, from {peer}")
     }
 
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Host | Self::Origin | Self::Login(auth::Refused::Scope) => StatusCode::FORBIDDEN,
+            Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
+            Self::Login(auth::Refused::NoToken | auth::Refused::Invalid(_)) => StatusCode::UNAUTHORIZED,
+            Self::Login(auth::Refused::Malformed(_)) => StatusCode::BAD_REQUEST,
+            Self::Login(auth::Refused::Unavailable) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
     /// The `WWW-Authenticate` header, if a token would help.
-    pub fn challenge(self) -> Option<HeaderValue> {
+    pub fn challenge(self, settings: Option<&auth::Settings>) -> Option<HeaderValue> {
         match self {
             Self::Host | Self::Origin => None,
+            Self::Login(refused) => auth::metadata::challenge(settings?, refused),
             Self::NoToken => Some(HeaderValue::from_static("Bearer realm=\"wharf\"")),
             Self::WrongToken => Some(HeaderValue::from_static(
                 "Bearer realm=\"wharf\", error=\"invalid_token\", error_description=\"the bearer token is not the right one\"",
@@ -58,14 +81,21 @@ impl Refusal {
     }
 }
 
-/// Checks a request, and returns who makes it.
-pub fn check(config: &Http, headers: &HeaderMap) -> Result<Principal, Refusal> {
+/// Checks from where a request comes.
+pub fn check(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
     if !host_allowed(config, headers) {
         return Err(Refusal::Host);
     }
-    if !origin_allowed(config, headers) {
-        return Err(Refusal::Origin);
-    }
+    if origin_allowed(config, headers) { Ok(()) } else { Err(Refusal::Origin) }
+}
+
+/// Checks only that the request names this server, for what every web page may read.
+pub fn check_host(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
+    if host_allowed(config, headers) { Ok(()) } else { Err(Refusal::Host) }
+}
+
+/// Who makes a request, where no identity provider says so.
+pub fn principal(config: &Http, headers: &HeaderMap) -> Result<Principal, Refusal> {
     match &config.token {
         None => Ok(Principal::Anonymous),
         Some(token) => match bearer(headers) {
@@ -142,6 +172,7 @@ mod tests {
     fn config() -> Http {
         Http {
             listen: "127.0.0.1:7300".parse().unwrap(),
+            public_url: None,
             token: None,
             allowed_hosts: vec!["wharf.example".into()],
             allowed_origins: vec!["https://app.example".into()],

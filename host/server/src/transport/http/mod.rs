@@ -7,6 +7,7 @@ pub mod entry;
 pub mod guard;
 pub mod headers;
 pub mod listener;
+mod login;
 pub mod paced;
 pub mod refused;
 pub mod reply;

@@ -1,20 +1,22 @@
 //! What is served at which path. The path of MCP itself leads to `endpoint`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use axum::{
     Router,
+    body::Body,
     extract::{Request as HttpRequest, State},
     response::{IntoResponse, Response as HttpResponse},
     routing::{any, get},
 };
+use futures_util::StreamExt;
 use http::{HeaderValue, Method, StatusCode, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{
-    endpoint::{Endpoint, SESSION_HEADER},
+    endpoint::{Endpoint, Lasting, SESSION_HEADER},
     entry::{Entered, enter},
-    guard,
+    guard, login,
     refused::Refused,
     sse_legacy,
 };
@@ -36,6 +38,9 @@ pub fn routes(server: &Arc<Server>, path: &str) -> Router {
     }
     if !config.http.allowed_origins.is_empty() {
         app = app.layer(cors(&config.http.allowed_origins));
+    }
+    if server.auth.is_some() {
+        app = app.merge(login::routes(server, path));
     }
     app
 }
@@ -64,11 +69,12 @@ async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> Ht
 }
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    let Entered { request, peer, principal } = match enter(&shared.server, request).await {
+    let Entered { request, peer, principal, expires } = match enter(&shared.server, request).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
     let method = request.method().clone();
+    let gets = method == Method::GET;
     let answer = match method {
         Method::POST => shared.post(request, &peer, &principal).await,
         Method::GET if shared.server.startup.protocol.legacy => {
@@ -86,8 +92,17 @@ async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> 
     match answer {
         Ok(response) => {
             peer.admit();
-            response
+            match expires {
+                Some(expires) if gets || response.extensions().get::<Lasting>().is_some() => ending(response, expires),
+                _ => response,
+            }
         }
         Err(refused) => refused.into_response(),
     }
+}
+
+/// Ends a stream when the token ends with which it was opened. Its client comes back with another.
+fn ending(response: HttpResponse, expires: SystemTime) -> HttpResponse {
+    let left = expires.duration_since(SystemTime::now()).unwrap_or_default();
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(tokio::time::sleep(left)))))
 }

@@ -51,7 +51,7 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    let Entered { request, peer, principal } = match enter(server, request).await {
+    let Entered { request, peer, principal, expires: _ } = match enter(server, request).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };

@@ -1,0 +1,143 @@
+//! Gets what an issuer publishes, over HTTPS or from a file. No redirects are followed, and what is longer or later than it should be is
+//! no answer.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use http::{Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use serde_json::Value;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use tokio_rustls::TlsConnector;
+
+use super::settings::is_safe;
+use crate::{base::guard::check_trusted_file, egress::tls::Tls};
+
+const WITHIN: Duration = Duration::from_secs(5);
+const MAX_BYTES: usize = 1 << 20;
+
+/// What is at a URL.
+pub async fn url(url: &str, tls: &Arc<Tls>) -> Result<Vec<u8>> {
+    let got = tokio::time::timeout(WITHIN, get(url, tls)).await;
+    got.unwrap_or_else(|_| bail!("there is no answer within {} s", WITHIN.as_secs())).with_context(|| url.to_owned())
+}
+
+/// What is in a file that only the operator can change.
+pub async fn file(path: PathBuf) -> Result<Vec<u8>> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a file that the operator names, read on a thread that is waited for"
+    )]
+    let read = tokio::task::spawn_blocking(move || {
+        check_trusted_file(&path, "file of keys")?;
+        let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+        ensure!(bytes.len() <= MAX_BYTES, "{}: has more than 1 MiB", path.display());
+        Ok(bytes)
+    });
+    read.await.context("reading was interrupted")?
+}
+
+/// Where the keys of an issuer are, by its metadata: that of OAuth (RFC 8414), or that of OpenID Connect.
+pub async fn keys_of(issuer: &str, tls: &Arc<Tls>) -> Result<String> {
+    let metadata = metadata(issuer, tls).await?;
+    let keys = metadata.get("jwks_uri").and_then(Value::as_str).context("its metadata names no `jwks_uri`")?;
+    ensure!(is_safe(keys), "its metadata names keys that are not at an https URL");
+    Ok(keys.to_owned())
+}
+
+/// The metadata of an issuer. It has to name the issuer itself, or it could be that of another.
+pub async fn metadata(issuer: &str, tls: &Arc<Tls>) -> Result<Value> {
+    let mut problem = None;
+    for place in places(issuer)? {
+        let read = async {
+            let value: Value = serde_json::from_slice(&url(&place, tls).await?).context("it is no JSON")?;
+            let named = value.get("issuer").and_then(Value::as_str);
+            ensure!(named == Some(issuer), "{place}: is the metadata of {}", named.unwrap_or("nobody"));
+            Ok(value)
+        };
+        match read.await {
+            Ok(value) => return Ok(value),
+            Err(error) => problem = Some(error),
+        }
+    }
+    Err(problem.unwrap_or_else(|| anyhow::anyhow!("there is no place to look for its metadata")))
+}
+
+/// Where an issuer's metadata can be.
+fn places(issuer: &str) -> Result<[String; 3]> {
+    let uri: Uri = issuer.parse().context("it is no URL")?;
+    let path = uri.path().trim_end_matches('/');
+    let origin = issuer.strip_suffix('/').unwrap_or(issuer);
+    let origin = origin.strip_suffix(path).unwrap_or(origin);
+    Ok([
+        format!("{origin}/.well-known/oauth-authorization-server{path}"),
+        format!("{origin}{path}/.well-known/openid-configuration"),
+        format!("{origin}/.well-known/openid-configuration{path}"),
+    ])
+}
+
+async fn get(url: &str, tls: &Arc<Tls>) -> Result<Vec<u8>> {
+    ensure!(is_safe(url), "it is no https URL");
+    let uri: Uri = url.parse()?;
+    let host = uri.host().context("it has no host")?;
+    let encrypted = uri.scheme_str() == Some("https");
+    let port = uri.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
+    let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
+    if encrypted {
+        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
+        let stream = TlsConnector::from(tls.config().await?).connect(name, stream).await?;
+        exchange(stream, &uri, host).await
+    } else {
+        exchange(stream, &uri, host).await
+    }
+}
+
+async fn exchange(stream: impl AsyncRead + AsyncWrite + Send + Unpin, uri: &Uri, host: &str) -> Result<Vec<u8>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let host = uri.port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    let request = Request::get(path)
+        .header(header::HOST, host)
+        .header(header::ACCEPT, "application/json")
+        .header(header::USER_AGENT, concat!("wharf/", env!("CARGO_PKG_VERSION")))
+        .header(header::CONNECTION, "close")
+        .body(Empty::<Bytes>::new())?;
+    let answer = async {
+        let response = sender.send_request(request).await?;
+        ensure!(response.status() == StatusCode::OK, "the answer is {}", response.status());
+        let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
+        Ok(body.map_err(|error| anyhow::anyhow!("its answer broke off or has more than 1 MiB: {error}"))?.to_bytes())
+    };
+    // The connection ends when the answer is there, or with this function.
+    let (answer, _) = tokio::join!(answer, connection);
+    Ok(answer?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_looked_for_where_the_standards_put_it() {
+        let at = |issuer: &str| places(issuer).unwrap();
+        assert_eq!(
+            at("https://id.example.com/realms/main"),
+            [
+                "https://id.example.com/.well-known/oauth-authorization-server/realms/main",
+                "https://id.example.com/realms/main/.well-known/openid-configuration",
+                "https://id.example.com/.well-known/openid-configuration/realms/main",
+            ]
+        );
+        for root in ["https://id.example.com", "https://id.example.com/"] {
+            assert_eq!(at(root)[0], "https://id.example.com/.well-known/oauth-authorization-server");
+            assert_eq!(at(root)[1], "https://id.example.com/.well-known/openid-configuration");
+        }
+    }
+}

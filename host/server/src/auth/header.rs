@@ -1,0 +1,82 @@
+//! Finds the token of a request. There is one place for it; anything else is refused, rather than guessed at.
+
+use http::{HeaderMap, header};
+
+use super::Refused;
+
+/// The longest token. Tokens of large companies with many groups have a few KiB.
+const MAX_TOKEN_BYTES: usize = 16 << 10;
+
+/// The token after `Bearer`. `query`: what follows the `?` of the URL.
+pub fn token<'a>(headers: &'a HeaderMap, query: Option<&str>) -> Result<&'a str, Refused> {
+    let in_query = query.is_some_and(|query| {
+        query
+            .split('&')
+            .any(|pair| pair.split('=').next().is_some_and(|name| name.eq_ignore_ascii_case("access_token")))
+    });
+    if in_query {
+        return Err(Refused::Malformed("a token in the URL is not accepted; send it in the header `Authorization`"));
+    }
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = all.next() else { return Err(Refused::NoToken) };
+    if all.next().is_some() {
+        return Err(Refused::Malformed("there are two headers `Authorization`"));
+    }
+    let value = value.to_str().map_err(|_| Refused::Malformed("the header `Authorization` is no text"))?;
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Refused::NoToken);
+    }
+    let token = token.trim();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+    if token.is_empty() || !token.bytes().all(is_plain) {
+        return Err(Refused::Malformed("after `Bearer` stands one token"));
+    }
+    if token.len() > MAX_TOKEN_BYTES {
+        return Err(Refused::Invalid("it is longer than 16 KiB"));
+    }
+    Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_one_place_for_a_token() {
+        let with = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::AUTHORIZATION, http::HeaderValue::from_static(value));
+            }
+            headers
+        };
+        for (values, query, expected) in [
+            (&["Bearer a.b.c"][..], None, Ok("a.b.c")),
+            (&["bearer  a.b.c "], None, Ok("a.b.c")),
+            (&["BEARER a"], Some("x=access_token"), Ok("a")),
+            (&[], None, Err("none")),
+            (&["Basic YTpi"], None, Err("none")),
+            (&["Bearera.b.c"], None, Err("none")),
+            (&["Bearer"], None, Err("malformed")),
+            (&["Bearer "], None, Err("malformed")),
+            (&["Bearer a b"], None, Err("malformed")),
+            (&["Bearer a,Bearer b"], None, Err("malformed")),
+            (&["Bearer a", "Bearer a"], None, Err("malformed")),
+            (&["Bearer a"], Some("access_token=a"), Err("malformed")),
+            (&[], Some("b=1&Access_Token=a"), Err("malformed")),
+        ] {
+            let headers = with(values);
+            let found = token(&headers, query).map_err(|refused| match refused {
+                Refused::NoToken => "none",
+                Refused::Malformed(_) => "malformed",
+                _ => "other",
+            });
+            assert_eq!(found, expected, "{values:?} {query:?}");
+        }
+        let mut long = HeaderMap::new();
+        let value = format!("Bearer {}", "a".repeat(MAX_TOKEN_BYTES + 1));
+        long.insert(header::AUTHORIZATION, value.parse().unwrap());
+        assert!(matches!(token(&long, None), Err(Refused::Invalid(_))));
+    }
+}

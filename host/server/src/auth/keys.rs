@@ -1,0 +1,162 @@
+//! The keys of one issuer. They are fetched when they are first needed, again when they are old or a token names one that is not there,
+//! and kept if that fails. However many tokens come that name unknown keys, the issuer is asked once in a while.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use jsonwebtoken::{
+    Algorithm, DecodingKey,
+    jwk::{Jwk, PublicKeyUse},
+};
+use parking_lot::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::{
+    fetch,
+    settings::{Issuer, KeySource},
+};
+use crate::{base::text::escaped, egress::tls::Tls};
+
+/// The least time between two attempts to fetch the keys.
+const AGAIN: Duration = Duration::from_secs(30);
+/// After how long keys are fetched again although all that is asked for is there.
+const OLD: Duration = Duration::from_secs(15 * 60);
+/// For how long keys are good that cannot be fetched again.
+const LAST_GOOD: Duration = Duration::from_secs(24 * 3600);
+/// The most keys of one issuer.
+const MAX_KEYS: usize = 100;
+
+pub struct Keys {
+    issuer: String,
+    source: KeySource,
+    tls: Arc<Tls>,
+    known: Mutex<Option<Known>>,
+    /// Held while they are fetched. When that was last tried.
+    tried: AsyncMutex<Option<Instant>>,
+}
+
+#[derive(Clone)]
+struct Known {
+    keys: Arc<[Key]>,
+    fetched: Instant,
+}
+
+struct Key {
+    kid: Option<String>,
+    algorithm: Option<Algorithm>,
+    key: DecodingKey,
+}
+
+/// Why there is no key.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NoKey {
+    Unknown,
+    Unavailable,
+}
+
+impl Keys {
+    pub fn new(issuer: &Issuer, tls: Arc<Tls>) -> Self {
+        let (known, tried) = (Mutex::default(), AsyncMutex::default());
+        Self { issuer: issuer.url.clone(), source: issuer.keys.clone(), tls, known, tried }
+    }
+
+    pub fn are_there(&self) -> bool {
+        self.known().is_some()
+    }
+
+    pub async fn warm_up(&self) {
+        self.fetch_after(None).await;
+    }
+
+    /// The key with this name, for this algorithm. `wrong_since`: the one that was known then did not fit.
+    pub async fn find(
+        &self,
+        kid: Option<&str>,
+        algorithm: Algorithm,
+        wrong_since: Option<Instant>,
+    ) -> Result<DecodingKey, NoKey> {
+        let known = self.known();
+        let found = known.as_ref().and_then(|known| known.find(kid, algorithm));
+        let fresh = known.as_ref().is_some_and(|known| known.fetched.elapsed() < OLD);
+        if let Some(found) = &found
+            && fresh
+            && wrong_since.is_none()
+        {
+            return Ok(found.clone());
+        }
+        self.fetch_after(wrong_since).await;
+        match self.known() {
+            Some(known) => known.find(kid, algorithm).ok_or(NoKey::Unknown),
+            None => Err(NoKey::Unavailable),
+        }
+    }
+
+    /// What is known and not too old.
+    fn known(&self) -> Option<Known> {
+        self.known.lock().clone().filter(|known| known.fetched.elapsed() < LAST_GOOD)
+    }
+
+    /// Fetches the keys, unless that was tried a moment ago or somebody else has just done it.
+    async fn fetch_after(&self, since: Option<Instant>) {
+        let asked = Instant::now();
+        let mut tried = self.tried.lock().await;
+        if tried.is_some_and(|at| at.elapsed() < AGAIN || at >= since.unwrap_or(asked)) {
+            return;
+        }
+        *tried = Some(Instant::now());
+        match self.fetch().await {
+            Ok(keys) => *self.known.lock() = Some(Known { keys: keys.into(), fetched: Instant::now() }),
+            Err(error) => {
+                let kept = if self.are_there() { "; those that are known are still used" } else { "" };
+                tracing::warn!(
+                    "the keys of {} cannot be fetched: {}{kept}",
+                    self.issuer,
+                    escaped(&format!("{error:#}"))
+                );
+            }
+        }
+    }
+
+    async fn fetch(&self) -> Result<Vec<Key>> {
+        let text = match &self.source {
+            KeySource::File(path) => fetch::file(path.clone()).await?,
+            KeySource::Url(url) => fetch::url(url, &self.tls).await?,
+            KeySource::Discovered => fetch::url(&fetch::keys_of(&self.issuer, &self.tls).await?, &self.tls).await?,
+        };
+        read(&text)
+    }
+}
+
+impl Known {
+    /// Without a name, the only key of its kind counts.
+    fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
+        let fits =
+            |key: &&Key| key.algorithm.is_none_or(|own| own == algorithm) && key.key.family() == algorithm.family();
+        let mut named = self.keys.iter().filter(fits).filter(|key| kid.is_none() || key.kid.as_deref() == kid);
+        let first = named.next()?;
+        (kid.is_some() || named.next().is_none()).then(|| first.key.clone())
+    }
+}
+
+/// Reads a set of keys. Those that are for something else or of an unknown kind are left out, as the standard wants it.
+fn read(text: &[u8]) -> Result<Vec<Key>> {
+    let set: serde_json::Value = serde_json::from_slice(text).context("they are no JSON")?;
+    let all = set.get("keys").and_then(serde_json::Value::as_array).context("there is no list `keys`")?;
+    ensure!(all.len() <= MAX_KEYS, "there are {} keys, more than {MAX_KEYS}", all.len());
+    let key = |one: &serde_json::Value| {
+        let jwk: Jwk = serde_json::from_value(one.clone()).ok()?;
+        let signs = jwk.common.public_key_use.as_ref().is_none_or(|usage| *usage == PublicKeyUse::Signature);
+        let algorithm = match &jwk.common.key_algorithm {
+            None => None,
+            Some(named) => Some(Algorithm::try_from(*named).ok()?),
+        };
+        let key = DecodingKey::from_jwk(&jwk).ok().filter(|_| signs)?;
+        Some(Key { kid: jwk.common.key_id, algorithm, key })
+    };
+    let keys: Vec<Key> = all.iter().filter_map(key).collect();
+    ensure!(!keys.is_empty(), "none of them can check a signature");
+    Ok(keys)
+}

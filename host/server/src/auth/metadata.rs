@@ -1,0 +1,107 @@
+//! What clients are told: where to log in, and why a request was turned away.
+
+use http::HeaderValue;
+use serde_json::{Value, json};
+
+use super::{Refused, Settings};
+
+/// Where clients look for the metadata of a resource, by RFC 9728; its path is appended.
+pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// The metadata of this resource. `slash`: whether the client asked for the one with a slash at its end, since clients compare it
+/// with the URL that they were given.
+pub fn document(settings: &Settings, slash: bool) -> Value {
+    let resource = if slash { format!("{}/", settings.resource) } else { settings.resource.clone() };
+    let issuers: Vec<&str> = settings.issuers.iter().map(|issuer| issuer.url.as_str()).collect();
+    let mut document = json!({
+        "resource": resource,
+        "authorization_servers": issuers,
+        "bearer_methods_supported": ["header"],
+    });
+    if !settings.scopes.is_empty()
+        && let Some(members) = document.as_object_mut()
+    {
+        members.insert("scopes_supported".into(), json!(settings.scopes));
+    }
+    document
+}
+
+/// The path of the resource; empty if it has none.
+pub fn path(settings: &Settings) -> &str {
+    let rest = settings.resource.split_once("://").map_or("", |(_, rest)| rest);
+    rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
+}
+
+/// The URL of the metadata.
+pub fn url(settings: &Settings) -> String {
+    let path = path(settings);
+    let origin = settings.resource.strip_suffix(path).unwrap_or(&settings.resource);
+    format!("{origin}{WELL_KNOWN}{path}")
+}
+
+/// The value of `WWW-Authenticate`, for those who were turned away because of their token.
+pub fn challenge(settings: &Settings, refused: Refused) -> Option<HeaderValue> {
+    let (error, why) = match refused {
+        Refused::NoToken => (None, None),
+        Refused::Invalid(why) => (Some("invalid_token"), Some(why)),
+        Refused::Malformed(why) => (Some("invalid_request"), Some(why)),
+        Refused::Scope => (Some("insufficient_scope"), None),
+        Refused::Unavailable => return None,
+    };
+    let mut members = Vec::new();
+    // All of these texts are ours or were checked when the config was read, so that none has a quotation mark in it.
+    members.extend(error.map(|error| format!("error=\"{error}\"")));
+    members.extend(why.map(|why| format!("error_description=\"{}\"", why.replace(['"', '\\'], "'"))));
+    members.push(format!("resource_metadata=\"{}\"", url(settings)));
+    if !settings.scopes.is_empty() {
+        members.push(format!("scope=\"{}\"", settings.scopes.join(" ")));
+    }
+    HeaderValue::from_str(&format!("Bearer {}", members.join(", "))).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::token::tests::issuer;
+
+    fn settings(scopes: &[&str]) -> Settings {
+        Settings {
+            resource: "https://mcp.example.com/mcp".into(),
+            scopes: scopes.iter().map(|&scope| scope.to_owned()).collect(),
+            issuers: vec![issuer()],
+        }
+    }
+
+    #[test]
+    fn each_refusal_has_its_challenge() {
+        let settings = settings(&["mcp", "more"]);
+        let metadata =
+            r#"resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp", scope="mcp more""#;
+        for (refused, expected) in [
+            (Refused::NoToken, format!("Bearer {metadata}")),
+            (
+                Refused::Invalid("it has expired"),
+                format!(r#"Bearer error="invalid_token", error_description="it has expired", {metadata}"#),
+            ),
+            (Refused::Scope, format!(r#"Bearer error="insufficient_scope", {metadata}"#)),
+            (
+                Refused::Malformed("twice \"a\""),
+                format!(r#"Bearer error="invalid_request", error_description="twice 'a'", {metadata}"#),
+            ),
+        ] {
+            assert_eq!(challenge(&settings, refused).unwrap(), expected);
+        }
+        assert_eq!(challenge(&settings, Refused::Unavailable), None);
+    }
+
+    #[test]
+    fn the_metadata_names_the_resource_as_it_was_asked_for() {
+        let document = |slash| super::document(&settings(&[]), slash);
+        assert_eq!(document(false)["resource"], "https://mcp.example.com/mcp");
+        assert_eq!(document(true)["resource"], "https://mcp.example.com/mcp/");
+        assert_eq!(document(false)["authorization_servers"], json!(["https://id.example.com/realm"]));
+        assert_eq!(document(false).get("scopes_supported"), None);
+        let root = Settings { resource: "https://mcp.example.com".into(), ..settings(&["mcp"]) };
+        assert_eq!(url(&root), "https://mcp.example.com/.well-known/oauth-protected-resource");
+    }
+}

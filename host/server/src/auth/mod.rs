@@ -1,0 +1,159 @@
+//! Who makes a request over HTTP, where identity providers say so: wharf is an OAuth 2.1 resource server. It checks access tokens and
+//! names their issuers; it issues none, never passes one on, and no plugin sees one.
+//!
+//! The way of a token: `header` finds it in the request, `token` reads and judges it, `keys` has what its signature is checked with,
+//! and `verified` remembers for a while that it was good. `metadata` is what clients are told of all this.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use http::HeaderMap;
+use tokio::sync::Mutex as AsyncMutex;
+
+use self::{
+    keys::{Keys, NoKey},
+    token::{Claims, Parts},
+    verified::Verified,
+};
+use crate::{
+    base::{principal::Principal, text::escaped},
+    egress::tls::Tls,
+};
+
+mod fetch;
+mod header;
+mod keys;
+pub mod metadata;
+pub mod settings;
+mod token;
+mod verified;
+
+pub use self::settings::Settings;
+
+/// A request whose token is good.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Identity {
+    pub principal: Principal,
+    pub scopes: Arc<HashSet<String>>,
+    /// When the token ends. What was begun with it may finish, but nothing that waits for changes outlives it.
+    pub expires: SystemTime,
+}
+
+/// Why a request is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// 401, without an error code: there is no token.
+    NoToken,
+    /// 401: the token is not good. The text says why.
+    Invalid(&'static str),
+    /// 400: there is more than one token, or one where none may be.
+    Malformed(&'static str),
+    /// 403: the token has not all the scopes that every request needs.
+    Scope,
+    /// 503: the token may be good, but there is nothing to check it with. Clients throw tokens away that get a 401.
+    Unavailable,
+}
+
+/// What checks tokens, for as long as wharf runs.
+pub struct Auth {
+    pub settings: Arc<Settings>,
+    /// In the order of the settings.
+    keys: Vec<Keys>,
+    verified: Verified,
+    /// The first issuer's metadata, for clients that look for it here, and when it was asked for.
+    mirrored: AsyncMutex<Option<(Instant, Option<Arc<str>>)>>,
+    tls: Arc<Tls>,
+}
+
+/// For how long an issuer's metadata is passed on as it was, or not asked for again if that failed.
+const MIRRORED: Duration = Duration::from_secs(60);
+
+impl Auth {
+    /// `tls`: how the issuers are reached.
+    pub fn new(settings: Arc<Settings>, tls: &Arc<Tls>) -> Self {
+        let keys = settings.issuers.iter().map(|issuer| Keys::new(issuer, Arc::clone(tls))).collect();
+        let (verified, mirrored) = (Verified::default(), AsyncMutex::default());
+        Self { settings, keys, verified, mirrored, tls: Arc::clone(tls) }
+    }
+
+    /// Fetches all keys, so that the first requests need not wait. Those that cannot be fetched are tried again when they are
+    /// needed.
+    pub async fn warm_up(&self) {
+        for keys in &self.keys {
+            keys.warm_up().await;
+        }
+    }
+
+    /// Whether there are keys of all issuers.
+    pub fn is_ready(&self) -> bool {
+        self.keys.iter().all(Keys::are_there)
+    }
+
+    /// The metadata of the first issuer. None: it cannot be fetched now.
+    pub async fn issuer_metadata(&self) -> Option<Arc<str>> {
+        let mut mirrored = self.mirrored.lock().await;
+        if let Some((at, text)) = &*mirrored
+            && at.elapsed() < MIRRORED
+        {
+            return text.clone();
+        }
+        let issuer = self.settings.issuers.first()?;
+        let fetched = fetch::metadata(&issuer.url, &self.tls).await;
+        if let Err(error) = &fetched {
+            tracing::warn!("the metadata of {} cannot be fetched: {}", issuer.url, escaped(&format!("{error:#}")));
+        }
+        let text: Option<Arc<str>> = fetched.ok().map(|value| value.to_string().into());
+        *mirrored = Some((Instant::now(), text.clone()));
+        text
+    }
+
+    /// Checks the token of a request. `query`: what follows the `?` of its URL.
+    pub async fn check(&self, headers: &HeaderMap, query: Option<&str>) -> Result<Identity, Refused> {
+        let token = header::token(headers, query)?;
+        let identity = match self.verified.get(token) {
+            Some(identity) => identity,
+            None => {
+                let identity = self.verify(token).await?;
+                self.verified.add(token, &identity);
+                identity
+            }
+        };
+        let lacks = self.settings.scopes.iter().any(|scope| !identity.scopes.contains(scope));
+        if lacks { Err(Refused::Scope) } else { Ok(identity) }
+    }
+
+    async fn verify(&self, token: &str) -> Result<Identity, Refused> {
+        let parts = Parts::read(token).map_err(Refused::Invalid)?;
+        let issuers = self.settings.issuers.iter().zip(&self.keys);
+        let (issuer, keys) = issuers
+            .into_iter()
+            .find(|(issuer, _)| parts.claims.issuer() == Some(&issuer.url))
+            .ok_or(Refused::Invalid("its issuer is not trusted here"))?;
+        if !issuer.algorithms.contains(&parts.algorithm) {
+            return Err(Refused::Invalid("its issuer does not sign with this algorithm"));
+        }
+        // All that needs no key is judged first, so that what is worthless makes nobody fetch any.
+        let claims: Claims = parts.claims.clone();
+        let identity = claims.judge(issuer, parts.typ.as_deref(), SystemTime::now()).map_err(Refused::Invalid)?;
+        let began = Instant::now();
+        let mut key = keys.find(parts.kid.as_deref(), parts.algorithm, None).await.map_err(unknown)?;
+        if !parts.is_signed_by(&key) {
+            // The issuer may have put a new key under the old name.
+            key = keys.find(parts.kid.as_deref(), parts.algorithm, Some(began)).await.map_err(unknown)?;
+            if !parts.is_signed_by(&key) {
+                return Err(Refused::Invalid("its signature is wrong"));
+            }
+        }
+        Ok(identity)
+    }
+}
+
+fn unknown(problem: NoKey) -> Refused {
+    match problem {
+        NoKey::Unknown => Refused::Invalid("it is signed with a key that its issuer does not name"),
+        NoKey::Unavailable => Refused::Unavailable,
+    }
+}

@@ -1,0 +1,74 @@
+//! What the config says of identity providers.
+
+use std::path::PathBuf;
+
+use http::Uri;
+use jsonwebtoken::Algorithm;
+
+/// `[auth]`, and `public_url` of `[http]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The URL at which clients reach this server, in its canonical form: the resource that tokens are for.
+    pub resource: String,
+    /// The scopes that every request needs, and the first ones that clients ask for.
+    pub scopes: Vec<String>,
+    /// At least one.
+    pub issuers: Vec<Issuer>,
+}
+
+/// One identity provider.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Issuer {
+    /// As it stands in `iss`, exactly.
+    pub url: String,
+    pub algorithms: Vec<Algorithm>,
+    /// What `aud` may be, besides the resource.
+    pub audience: Vec<String>,
+    /// Whether tokens must say that they are access tokens by RFC 9068.
+    pub only_at_jwt: bool,
+    pub keys: KeySource,
+    /// The resource, with and without a slash at its end.
+    pub resource: [String; 2],
+}
+
+/// Where an issuer's keys are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// Where the issuer's metadata says.
+    Discovered,
+    Url(String),
+    /// In a file that the operator keeps.
+    File(PathBuf),
+}
+
+/// Whether nobody on the way can read or change what is at a URL: it is https, or on this machine.
+pub fn is_safe(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let local = matches!(uri.host(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    match uri.scheme_str() {
+        Some("https") => uri.host().is_some(),
+        Some("http") => local,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_from_places_that_nobody_on_the_way_can_change() {
+        for (url, safe) in [
+            ("https://id.example.com/keys", true),
+            ("http://127.0.0.1:4000/keys", true),
+            ("http://localhost/keys", true),
+            ("http://id.example.com/keys", false),
+            ("http://127.0.0.1.example.com/keys", false),
+            ("file:///etc/passwd", false),
+            ("/keys", false),
+            ("", false),
+        ] {
+            assert_eq!(is_safe(url), safe, "{url}");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Reads a JSON Web Token, and judges what it claims. The library checks nothing but the signature: what it would take for granted, such
+//! as a missing audience, is judged here.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use serde_json::{Map, Value};
+
+use super::{Identity, settings::Issuer};
+use crate::base::principal::{Principal, User};
+
+/// By how much the clocks of issuers and this machine may differ.
+const LEEWAY: Duration = Duration::from_secs(30);
+/// The longest name of a person or client, and the most scopes that count.
+const MAX_SUBJECT_BYTES: usize = 512;
+const MAX_SCOPES: usize = 256;
+
+/// A token taken apart. Nothing in it is to be believed before its signature was checked.
+pub struct Parts<'a> {
+    token: &'a str,
+    pub algorithm: Algorithm,
+    pub kid: Option<String>,
+    pub typ: Option<String>,
+    pub claims: Claims,
+}
+
+impl<'a> Parts<'a> {
+    pub fn read(token: &'a str) -> Result<Self, &'static str> {
+        let mut parts = token.split('.');
+        let (Some(header), Some(claims), Some(signature), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err("it is no JSON Web Token");
+        };
+        if signature.is_empty() {
+            return Err("it is not signed");
+        }
+        let object = |part: &str| -> Option<Map<String, Value>> {
+            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+        };
+        let header = object(header).ok_or("its header is malformed")?;
+        let claims = Claims(object(claims).ok_or("its claims are malformed")?);
+        let text = |key: &str| header.get(key).and_then(Value::as_str);
+        let algorithm = text("alg").ok_or("its header names no algorithm")?;
+        // "none" is no algorithm that can be parsed.
+        let algorithm: Algorithm = algorithm.parse().map_err(|_| "its algorithm is not accepted")?;
+        if matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512) {
+            return Err("its algorithm is not accepted");
+        }
+        // What a token declares to be critical must be understood, and nothing of it is.
+        if header.contains_key("crit") {
+            return Err("its header has critical members");
+        }
+        Ok(Self {
+            token,
+            algorithm,
+            kid: text("kid").map(ToOwned::to_owned),
+            typ: text("typ").map(str::to_ascii_lowercase),
+            claims,
+        })
+    }
+
+    /// Whether the signature is of this key.
+    pub fn is_signed_by(&self, key: &DecodingKey) -> bool {
+        let mut only_signature = Validation::new(self.algorithm);
+        only_signature.required_spec_claims.clear();
+        (only_signature.validate_exp, only_signature.validate_aud) = (false, false);
+        jsonwebtoken::decode::<Map<String, Value>>(self.token, key, &only_signature).is_ok()
+    }
+}
+
+/// What a token says.
+#[derive(Debug, Clone)]
+pub struct Claims(Map<String, Value>);
+
+impl Claims {
+    pub fn issuer(&self) -> Option<&str> {
+        self.text("iss")
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.as_str()
+    }
+
+    /// A time. `Err`: there is something else.
+    fn time(&self, key: &str) -> Result<Option<SystemTime>, ()> {
+        let Some(value) = self.0.get(key) else { return Ok(None) };
+        let seconds = value.as_f64().filter(|seconds| (0.0..1e11).contains(seconds)).ok_or(())?;
+        Ok(Some(UNIX_EPOCH + Duration::from_secs_f64(seconds)))
+    }
+
+    /// A text with words, or a list of texts.
+    fn words(&self, key: &str) -> Vec<String> {
+        match self.0.get(key) {
+            Some(Value::String(text)) => {
+                text.split(' ').filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect()
+            }
+            Some(Value::Array(all)) => all.iter().filter_map(|one| one.as_str().map(ToOwned::to_owned)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Who the token is for, if it is an access token for this server and good now. `typ`: what its header says it is, in lower
+    /// case.
+    pub fn judge(&self, issuer: &Issuer, typ: Option<&str>, now: SystemTime) -> Result<Identity, &'static str> {
+        let at_jwt = matches!(typ, Some("at+jwt" | "application/at+jwt"));
+        if !at_jwt && (issuer.only_at_jwt || !matches!(typ, None | Some("jwt" | "application/jwt"))) {
+            return Err("it does not say that it is an access token");
+        }
+        if self.issuer() != Some(&issuer.url) {
+            return Err("its issuer is not trusted here");
+        }
+        // Keycloak's refresh and ID tokens are signed like its access tokens.
+        if self.text("typ").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) || self.0.contains_key("nonce") {
+            return Err("it is no access token");
+        }
+        let audience: Vec<&str> = match self.0.get("aud") {
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(all)) if all.iter().all(Value::is_string) => {
+                all.iter().filter_map(Value::as_str).collect()
+            }
+            Some(_) => return Err("its audience is malformed"),
+            None => return Err("it has no audience"),
+        };
+        let is_ours = |one: &&str| issuer.resource.iter().chain(&issuer.audience).any(|accepted| accepted == one);
+        if !audience.iter().any(is_ours) {
+            return Err("it is for another audience");
+        }
+        let expires = self.time("exp").map_err(|()| "`exp` is no time")?.ok_or("it has no end")?;
+        if expires + LEEWAY <= now {
+            return Err("it has expired");
+        }
+        for (key, malformed, early) in [
+            ("nbf", "`nbf` is no time", "it is not good yet"),
+            ("iat", "`iat` is no time", "it was issued in the future"),
+        ] {
+            if self.time(key).map_err(|()| malformed)?.is_some_and(|from| from > now + LEEWAY) {
+                return Err(early);
+            }
+        }
+        // It is good only together with a proof that its sender has a key, and there is none here.
+        if self.0.contains_key("cnf") {
+            return Err("it is bound to a key of its sender, and was sent without a proof of it");
+        }
+        let subject = self.text("sub").filter(|subject| !subject.is_empty()).ok_or("it names nobody (`sub`)")?;
+        if subject.len() > MAX_SUBJECT_BYTES {
+            return Err("the name of whom it is for is too long");
+        }
+        let scopes: HashSet<String> =
+            ["scope", "scp"].iter().flat_map(|key| self.words(key)).take(MAX_SCOPES).collect();
+        let user = User { issuer: issuer.url.clone(), subject: subject.to_owned() };
+        Ok(Identity { principal: Principal::User(Arc::new(user)), scopes: Arc::new(scopes), expires })
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::auth::settings::KeySource;
+
+    pub fn issuer() -> Issuer {
+        Issuer {
+            url: "https://id.example.com/realm".into(),
+            algorithms: vec![Algorithm::RS256, Algorithm::ES256],
+            audience: vec!["api://wharf".into()],
+            only_at_jwt: false,
+            keys: KeySource::Discovered,
+            resource: ["https://mcp.example.com/mcp".into(), "https://mcp.example.com/mcp/".into()],
+        }
+    }
+
+    fn good(now: u64) -> Value {
+        json!({
+            "iss": "https://id.example.com/realm", "aud": "https://mcp.example.com/mcp", "sub": "ann",
+            "exp": now + 60, "iat": now - 5, "scope": "mcp files:read",
+        })
+    }
+
+    #[test]
+    fn only_access_tokens_for_this_server_that_are_good_now_are_taken() {
+        let at = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let now = 1_700_000_000_u64;
+        let with = |key: &str, value: Value| {
+            let mut claims = good(now);
+            claims[key] = value;
+            claims
+        };
+        let without = |key: &str| {
+            let mut claims = good(now);
+            claims.as_object_mut().unwrap().remove(key);
+            claims
+        };
+        let judge = |claims: Value, typ: Option<&str>| {
+            let Value::Object(claims) = claims else { panic!("no object") };
+            Claims(claims).judge(&issuer(), typ, at)
+        };
+        for (claims, typ) in [
+            (good(now), None),
+            (good(now), Some("jwt")),
+            (good(now), Some("at+jwt")),
+            (good(now), Some("application/at+jwt")),
+            (with("aud", json!("https://mcp.example.com/mcp/")), None),
+            (with("aud", json!(["other", "https://mcp.example.com/mcp"])), None),
+            (with("aud", json!("api://wharf")), None),
+            (with("exp", json!(now as f64 + 0.5)), None),
+            (with("exp", json!(now - 29)), None),
+            (with("nbf", json!(now + 29)), None),
+            (with("typ", json!("Bearer")), None),
+        ] {
+            let identity = judge(claims.clone(), typ).unwrap_or_else(|problem| panic!("{claims}: {problem}"));
+            assert_eq!(identity.principal.to_string(), "user https://id.example.com/realm ann");
+            assert!(identity.scopes.contains("mcp") && identity.scopes.contains("files:read"));
+        }
+        for (claims, typ, expected) in [
+            (good(now), Some("id+jwt"), "access token"),
+            (good(now), Some("dpop+jwt"), "access token"),
+            (good(now), Some("secevent+jwt"), "access token"),
+            (without("iss"), None, "issuer"),
+            (with("iss", json!("https://id.example.com/realm/")), None, "issuer"),
+            (with("iss", json!(["https://id.example.com/realm"])), None, "issuer"),
+            (without("aud"), None, "no audience"),
+            (with("aud", json!("https://other.example.com/mcp")), None, "another audience"),
+            (with("aud", json!("https://mcp.example.com")), None, "another audience"),
+            (with("aud", json!("HTTPS://MCP.EXAMPLE.COM/mcp")), None, "another audience"),
+            (with("aud", json!([])), None, "another audience"),
+            (with("aud", json!(["https://mcp.example.com/mcp", 7])), None, "malformed"),
+            (with("aud", json!({ "a": 1 })), None, "malformed"),
+            (without("exp"), None, "no end"),
+            (with("exp", json!(now - 31)), None, "expired"),
+            (with("exp", json!((now + 60).to_string())), None, "`exp` is no time"),
+            (with("exp", json!(-1)), None, "`exp` is no time"),
+            (with("exp", json!(1e300)), None, "`exp` is no time"),
+            (with("nbf", json!(now + 31)), None, "not good yet"),
+            (with("nbf", json!((now - 60).to_string())), None, "`nbf` is no time"),
+            (with("iat", json!(now + 31)), None, "in the future"),
+            (with("cnf", json!({ "jkt": "x" })), None, "bound to a key"),
+            (with("nonce", json!("n")), None, "no access token"),
+            (with("typ", json!("ID")), None, "no access token"),
+            (with("typ", json!("Refresh")), None, "no access token"),
+            (without("sub"), None, "names nobody"),
+            (with("sub", json!("")), None, "names nobody"),
+            (with("sub", json!("x".repeat(513))), None, "too long"),
+        ] {
+            let problem = judge(claims.clone(), typ).expect_err(&claims.to_string());
+            assert!(problem.contains(expected), "{claims}: {problem}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_signed_token_is_refused() {
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let claims = part(&json!({}));
+        let token = |header: Value| format!("{}.{claims}.c2ln", part(&header));
+        for (text, expected) in [
+            ("", "no JSON Web Token"),
+            ("a.b", "no JSON Web Token"),
+            ("a.b.c.d", "no JSON Web Token"),
+            ("e30.e30.", "not signed"),
+            ("!.e30.c2ln", "header is malformed"),
+            ("W10.e30.c2ln", "header is malformed"),
+            ("e30.e30.c2ln", "names no algorithm"),
+            (&token(json!({ "alg": "none" })), "not accepted"),
+            (&token(json!({ "alg": "None" })), "not accepted"),
+            (&token(json!({ "alg": "HS256" })), "not accepted"),
+            (&token(json!({ "alg": 7 })), "names no algorithm"),
+            (&token(json!({ "alg": "RS256", "crit": ["b64"], "b64": false })), "critical"),
+        ] {
+            let problem = Parts::read(text).err().unwrap_or_default();
+            assert!(problem.contains(expected), "{text}: {problem}");
+        }
+        assert!(Parts::read(&token(json!({ "alg": "RS256", "kid": "k", "jku": "https://evil.example" }))).is_ok());
+    }
+}

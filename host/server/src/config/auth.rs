@@ -1,0 +1,130 @@
+//! `[auth]`: whose access tokens are taken. It needs `public_url` of `[http]`, which is what tokens are for.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result, bail, ensure};
+use http::Uri;
+use jsonwebtoken::Algorithm;
+
+use super::raw;
+use crate::auth::settings::{Issuer, KeySource, Settings, is_safe};
+
+/// The algorithms that an issuer may use if the config does not say: those that every provider offers, none of which has a shared
+/// secret.
+const ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
+const MAX_ISSUERS: usize = 16;
+
+pub fn resolve(
+    raw: raw::Auth,
+    public_url: Option<&str>,
+    absolute: &dyn Fn(&str) -> Result<PathBuf>,
+) -> Result<Arc<Settings>> {
+    let raw::Auth { scopes, issuers } = raw;
+    let resource =
+        public_url.context("`public_url` in [http] is missing: the URL of this server, for which tokens are")?;
+    let resource = resource.to_owned();
+    ensure!(!issuers.is_empty(), "there are no `[[auth.issuers]]`, so nobody could connect");
+    ensure!(issuers.len() <= MAX_ISSUERS, "there are more than {MAX_ISSUERS} issuers");
+    for scope in &scopes {
+        let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+        ensure!(!scope.is_empty() && scope.bytes().all(plain), "`scopes`: `{}` is no scope", scope.escape_debug());
+        ensure!(
+            scope != "offline_access",
+            "`scopes`: offline_access is for clients to ask for, not for a server to need"
+        );
+    }
+    let issuers: Vec<Issuer> =
+        issuers.into_iter().map(|raw| issuer(raw, &resource, absolute)).collect::<Result<_>>()?;
+    for (at, one) in issuers.iter().enumerate() {
+        ensure!(
+            issuers.iter().skip(at + 1).all(|other| other.url != one.url),
+            "the issuer {} stands here twice",
+            one.url
+        );
+    }
+    Ok(Arc::new(Settings { resource, scopes, issuers }))
+}
+
+fn issuer(raw: raw::Issuer, resource: &str, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Issuer> {
+    let raw::Issuer { url, algorithms, audience, typ, jwks_url, jwks_file } = raw;
+    let safe = |key: &str, url: &str| {
+        ensure!(is_safe(url), "`{key}`: `{url}` is no https URL; plain http is for this machine only");
+        Ok(())
+    };
+    safe("url", &url)?;
+    ensure!(!url.contains(['?', '#', '"', '\\', ' ']), "`url`: `{url}` has a query or a fragment");
+    let algorithms = match algorithms {
+        None => ALGORITHMS.to_vec(),
+        Some(names) => {
+            ensure!(!names.is_empty(), "`algorithms` is empty, so no token would be good");
+            names.iter().map(|name| algorithm(name)).collect::<Result<_>>()?
+        }
+    };
+    let keys = match (jwks_url, jwks_file) {
+        (None, None) => KeySource::Discovered,
+        (Some(keys), None) => {
+            safe("jwks_url", &keys)?;
+            KeySource::Url(keys)
+        }
+        (None, Some(path)) => KeySource::File(absolute(&path)?),
+        (Some(_), Some(_)) => bail!("`jwks_url` and `jwks_file` exclude each other"),
+    };
+    let only_at_jwt = match typ.as_deref() {
+        None | Some("auto") => false,
+        Some("at+jwt") => true,
+        Some(other) => bail!("`typ`: `{other}` is neither \"auto\" nor \"at+jwt\""),
+    };
+    let resource = [resource.to_owned(), format!("{resource}/")];
+    Ok(Issuer { url, algorithms, audience, only_at_jwt, keys, resource })
+}
+
+fn algorithm(name: &str) -> Result<Algorithm> {
+    let known = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA";
+    let parsed: Option<Algorithm> = name.parse().ok();
+    match parsed {
+        Some(Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512) => {
+            bail!(
+                "`algorithms`: {name} has a secret that all who check tokens share, and could sign them with; there are: {known}"
+            )
+        }
+        Some(algorithm) => Ok(algorithm),
+        None => bail!("`algorithms`: `{name}` is none of {known}"),
+    }
+}
+
+/// Reads `public_url`: the URL of this server in its canonical form.
+pub fn public_url(url: &str) -> Result<String> {
+    let wrong = |why: &str| format!("`public_url`: `{url}` {why}");
+    let uri: Uri = url.parse().with_context(|| wrong("is no URL such as https://mcp.example.com/mcp"))?;
+    ensure!(is_safe(url), wrong("is no https URL; plain http is for this machine only"));
+    ensure!(
+        uri.query().is_none() && !url.contains(['#', '@', '"', '\\']),
+        wrong("has more in it than a host and a path")
+    );
+    let authority = uri.authority().with_context(|| wrong("has no host"))?.as_str().to_ascii_lowercase();
+    let scheme = uri.scheme_str().unwrap_or("https");
+    Ok(format!("{scheme}://{authority}{}", uri.path().trim_end_matches('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_has_one_canonical_form() {
+        for (url, expected) in [
+            ("https://MCP.Example.com/mcp", Some("https://mcp.example.com/mcp")),
+            ("https://mcp.example.com:8443/Mcp/", Some("https://mcp.example.com:8443/Mcp")),
+            ("https://mcp.example.com/", Some("https://mcp.example.com")),
+            ("http://127.0.0.1:7300/mcp", Some("http://127.0.0.1:7300/mcp")),
+            ("http://mcp.example.com/mcp", None),
+            ("https://mcp.example.com/mcp?a=1", None),
+            ("https://mcp.example.com/mcp#a", None),
+            ("https://user@mcp.example.com/mcp", None),
+            ("mcp.example.com/mcp", None),
+            ("", None),
+        ] {
+            assert_eq!(public_url(url).ok().as_deref(), expected, "{url}");
+        }
+    }
+}

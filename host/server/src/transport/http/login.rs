@@ -1,0 +1,61 @@
+//! What clients read before they log in: which resource this is, and who issues tokens for it. Everybody may read it, web pages too.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Request as HttpRequest, State},
+    response::{IntoResponse, Response as HttpResponse},
+    routing::get,
+};
+use http::{Method, StatusCode};
+use tower_http::cors::{Any, CorsLayer};
+
+use super::{guard, refused::json};
+use crate::{auth::metadata, client::server::Server};
+
+#[derive(Clone)]
+struct Shared {
+    server: Arc<Server>,
+    /// The paths of MCP: as clients reach it, and as it is served here.
+    paths: [String; 2],
+}
+
+/// The routes of the metadata. `path`: where MCP is served.
+pub fn routes(server: &Arc<Server>, path: &str) -> Router {
+    let public = server.auth.as_ref().map(|auth| metadata::path(&auth.settings).to_owned()).unwrap_or_default();
+    let shared = Shared { server: Arc::clone(server), paths: [public, path.to_owned()] };
+    let mut app = Router::new()
+        .route(metadata::WELL_KNOWN, get(resource))
+        .route(&format!("{}/{{*rest}}", metadata::WELL_KNOWN), get(resource));
+    if server.startup.protocol.legacy {
+        // Clients of 2025-03-26 look for the issuer's metadata here.
+        app = app.route("/.well-known/oauth-authorization-server", get(issuer));
+    }
+    app.with_state(shared).layer(CorsLayer::new().allow_origin(Any).allow_methods([Method::GET]).allow_headers(Any))
+}
+
+async fn resource(State(shared): State<Shared>, request: HttpRequest) -> HttpResponse {
+    let Some(auth) = shared.served(&request) else { return StatusCode::FORBIDDEN.into_response() };
+    let rest = request.uri().path().strip_prefix(metadata::WELL_KNOWN).unwrap_or_default();
+    let (path, slash) = rest.strip_suffix('/').map_or((rest, false), |path| (path, true));
+    if !path.is_empty() && !shared.paths.iter().any(|known| known == path) {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    json(StatusCode::OK, metadata::document(&auth.settings, slash && !path.is_empty()).to_string())
+}
+
+async fn issuer(State(shared): State<Shared>, request: HttpRequest) -> HttpResponse {
+    let Some(auth) = shared.served(&request) else { return StatusCode::FORBIDDEN.into_response() };
+    match auth.issuer_metadata().await {
+        Some(text) => json(StatusCode::OK, text.to_string()),
+        None => StatusCode::BAD_GATEWAY.into_response(),
+    }
+}
+
+impl Shared {
+    fn served(&self, request: &HttpRequest) -> Option<&crate::auth::Auth> {
+        guard::check_host(&self.server.startup.http, request.headers()).ok()?;
+        self.server.auth.as_ref()
+    }
+}

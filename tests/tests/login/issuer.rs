@@ -1,0 +1,161 @@
+//! An identity provider on this machine, which signs whatever a test wants signed.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use axum::{
+    Router,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use e2e::{Value, json};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use parking_lot::Mutex;
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
+use tokio::{net::TcpListener, task::JoinSet};
+
+use crate::RESOURCE;
+
+/// A key and the name under which it is published.
+#[derive(Clone)]
+pub struct Key {
+    pub kid: &'static str,
+    signs: EncodingKey,
+    algorithm: Algorithm,
+    public: Value,
+}
+
+impl Key {
+    pub fn new(kid: &'static str) -> Self {
+        let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+        // A byte that says how the point is written, and its two coordinates.
+        let (x, y) = pair.public_key_raw()[1..].split_at(32);
+        let public = json!({ "kty": "EC", "crv": "P-256", "x": base64(x), "y": base64(y), "kid": kid, "use": "sig" });
+        Self { kid, signs: EncodingKey::from_ec_der(&pair.serialize_der()), algorithm: Algorithm::ES256, public }
+    }
+
+    pub fn ed(kid: &'static str) -> Self {
+        let pair = KeyPair::generate_for(&PKCS_ED25519).unwrap();
+        let x = base64(pair.public_key_raw());
+        let public = json!({ "kty": "OKP", "crv": "Ed25519", "x": x, "kid": kid, "alg": "EdDSA" });
+        Self { kid, signs: EncodingKey::from_ed_der(&pair.serialize_der()), algorithm: Algorithm::EdDSA, public }
+    }
+
+    /// As it is published.
+    pub fn public(&self) -> Value {
+        self.public.clone()
+    }
+
+    pub fn sign(&self, header: &Header, claims: &Value) -> String {
+        jsonwebtoken::encode(header, claims, &self.signs).unwrap()
+    }
+
+    pub fn header(&self) -> Header {
+        Header { kid: Some(self.kid.into()), ..Header::new(self.algorithm) }
+    }
+
+    /// Signs claims.
+    pub fn token(&self, claims: &Value) -> String {
+        self.sign(&self.header(), claims)
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    url: Mutex<String>,
+    published: Mutex<Vec<Value>>,
+    down: AtomicBool,
+    asked: AtomicUsize,
+}
+
+pub struct Issuer {
+    shared: Arc<Shared>,
+    _tasks: JoinSet<()>,
+}
+
+impl Issuer {
+    pub async fn start(keys: &[&Key]) -> Self {
+        let shared = Arc::new(Shared::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address: SocketAddr = listener.local_addr().unwrap();
+        *shared.url.lock() = format!("http://{address}");
+        let app = Router::new()
+            .route("/.well-known/openid-configuration", get(metadata))
+            .route("/keys", get(published))
+            .with_state(Arc::clone(&shared));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { axum::serve(listener, app).await.unwrap() });
+        let issuer = Self { shared, _tasks: tasks };
+        issuer.publish(keys);
+        issuer
+    }
+
+    pub fn url(&self) -> String {
+        self.shared.url.lock().clone()
+    }
+
+    pub fn publish(&self, keys: &[&Key]) {
+        *self.shared.published.lock() = keys.iter().map(|key| key.public()).collect();
+    }
+
+    pub fn set_down(&self, down: bool) {
+        self.shared.down.store(down, Ordering::SeqCst);
+    }
+
+    /// How often its keys were fetched.
+    pub fn asked(&self) -> usize {
+        self.shared.asked.load(Ordering::SeqCst)
+    }
+
+    /// The claims of a good token.
+    pub fn claims(&self) -> Value {
+        let now = now();
+        json!({
+            "iss": self.url(), "aud": RESOURCE, "sub": "ann", "exp": now + 300, "iat": now, "scope": "mcp",
+        })
+    }
+
+    /// The same with one claim set, or taken away.
+    pub fn with(&self, key: &str, value: Option<Value>) -> Value {
+        let mut claims = self.claims();
+        match value {
+            Some(value) => claims[key] = value,
+            None => {
+                claims.as_object_mut().unwrap().remove(key);
+            }
+        }
+        claims
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+async fn metadata(State(shared): State<Arc<Shared>>) -> Response {
+    let url = shared.url.lock().clone();
+    json!({ "issuer": url, "jwks_uri": format!("{url}/keys"), "authorization_endpoint": format!("{url}/authorize") })
+        .to_string()
+        .into_response()
+}
+
+async fn published(State(shared): State<Arc<Shared>>) -> Response {
+    shared.asked.fetch_add(1, Ordering::SeqCst);
+    if shared.down.load(Ordering::SeqCst) {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    json!({ "keys": *shared.published.lock() }).to_string().into_response()
+}

@@ -1,0 +1,79 @@
+//! Identity providers that change their keys, are flooded with unknown ones, or are not there.
+
+use e2e::{Folder, json, together};
+
+use crate::{
+    call,
+    issuer::{Issuer, Key},
+    started, status,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_keys_are_found_and_floods_of_unknown_ones_are_not_looked_for() {
+    let (folder, one, two) = (Folder::new(), Key::new("one"), Key::ed("two"));
+    let issuer = Issuer::start(&[&one]).await;
+    let server = started(&folder, &issuer, "").await;
+    assert_eq!(status(&server, &one.token(&issuer.claims())).await, 200);
+    let asked = issuer.asked();
+    assert_eq!(asked, 1);
+    // Unknown keys by the dozen make it ask once more at the most.
+    let unknown: Vec<String> = (0..40)
+        .map(|number| {
+            let mut header = one.header();
+            header.kid = Some(format!("unknown{number}"));
+            one.sign(&header, &issuer.claims())
+        })
+        .collect();
+    let all = together(unknown.iter().map(|token| status(&server, token))).await;
+    assert!(all.iter().all(|status| *status == 401), "{all:?}");
+    assert!(issuer.asked() <= asked + 1, "{}", issuer.asked());
+    issuer.publish(&[&one, &two]);
+    assert_eq!(status(&server, &one.token(&issuer.with("jti", Some(json!("1"))))).await, 200);
+    server.terminate().await;
+}
+
+/// A key that is published after wharf has started is known to a wharf that has not asked for a while, which here has never asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_from_a_file_and_from_a_url_of_their_own() {
+    let (folder, key) = (Folder::new(), Key::ed("file"));
+    let issuer = Issuer::start(&[]).await;
+    folder.write("config/wharf/keys.json", json!({ "keys": [key.public()] }).to_string());
+    let server = started(&folder, &issuer, "jwks_file = \"keys.json\"\nalgorithms = [\"EdDSA\"]").await;
+    assert_eq!(status(&server, &key.token(&issuer.claims())).await, 200);
+    assert_eq!(issuer.asked(), 0, "nobody is asked");
+    // The issuer does not sign with this algorithm.
+    let other = Key::new("file");
+    assert_eq!(status(&server, &other.token(&issuer.claims())).await, 401);
+    server.terminate().await;
+    issuer.publish(&[&key]);
+    let keys = format!("jwks_url = \"{}/keys\"", issuer.url());
+    let server = started(&folder, &issuer, &keys).await;
+    assert_eq!(status(&server, &key.token(&issuer.claims())).await, 200);
+    server.terminate().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_provider_is_down_nobody_loses_a_good_token() {
+    let (folder, key) = (Folder::new(), Key::new("one"));
+    let issuer = Issuer::start(&[&key]).await;
+    issuer.set_down(true);
+    let server = started(&folder, &issuer, "").await;
+    // There is nothing to check it with, so that it is neither taken nor called bad.
+    let token = format!("Bearer {}", key.token(&issuer.claims()));
+    let exchange = call(&server, &[("Authorization", &token)]).await;
+    assert_eq!((exchange.status(), exchange.header("www-authenticate")), (503, None));
+    assert!(exchange.header("retry-after").is_some());
+    // What needs no key is judged all the same.
+    assert_eq!(status(&server, &key.token(&issuer.with("aud", None))).await, 401);
+    server.terminate().await;
+
+    issuer.set_down(false);
+    let server = started(&folder, &issuer, "").await;
+    assert_eq!(status(&server, &key.token(&issuer.claims())).await, 200);
+    issuer.set_down(true);
+    for number in 0..20 {
+        let claims = issuer.with("jti", Some(json!(number.to_string())));
+        assert_eq!(status(&server, &key.token(&claims)).await, 200, "the keys that were fetched are good for a day");
+    }
+    server.terminate().await;
+}
