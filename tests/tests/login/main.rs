@@ -1,11 +1,7 @@
 //! Access tokens of identity providers: which are taken, what clients are told, and what happens while a provider changes its keys or is
 //! not there.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod issuer;
 mod providers;

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, header};
 
-use super::Refused;
+use super::identity::Refused;
 
 /// The longest token. Tokens of large companies with many groups have a few KiB.
 const MAX_TOKEN_BYTES: usize = 16 << 10;

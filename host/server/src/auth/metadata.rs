@@ -3,7 +3,7 @@
 use http::HeaderValue;
 use serde_json::{Value, json};
 
-use super::{Refused, Settings};
+use super::{identity::Refused, settings::Settings};
 
 /// Where clients look for the metadata of a resource, by RFC 9728; its path is appended.
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";

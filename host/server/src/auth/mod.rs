@@ -5,7 +5,6 @@
 //! and `verified` remembers for a while that it was good. `metadata` is what clients are told of all this.
 
 use std::{
-    collections::HashSet,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -18,44 +17,21 @@ use self::{
     token::{Claims, Parts},
     verified::Verified,
 };
-use crate::{
-    base::{principal::Principal, text::escaped},
-    egress::tls::Tls,
-};
+use crate::{base::text::escaped, egress::tls::Tls};
 
 mod fetch;
 mod header;
+mod identity;
 mod keys;
 pub mod metadata;
 pub mod settings;
 mod token;
 mod verified;
 
-pub use self::settings::Settings;
-
-/// A request whose token is good.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Identity {
-    pub principal: Principal,
-    pub scopes: Arc<HashSet<String>>,
-    /// When the token ends. What was begun with it may finish, but nothing that waits for changes outlives it.
-    pub expires: SystemTime,
-}
-
-/// Why a request is turned away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
-    /// 401, without an error code: there is no token.
-    NoToken,
-    /// 401: the token is not good. The text says why.
-    Invalid(&'static str),
-    /// 400: there is more than one token, or one where none may be.
-    Malformed(&'static str),
-    /// 403: the token has not all the scopes that every request needs.
-    Scope,
-    /// 503: the token may be good, but there is nothing to check it with. Clients throw tokens away that get a 401.
-    Unavailable,
-}
+pub use self::{
+    identity::{Identity, Refused},
+    settings::Settings,
+};
 
 /// What checks tokens, for as long as wharf runs.
 pub struct Auth {

@@ -11,7 +11,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Map, Value};
 
-use super::{Identity, settings::Issuer};
+use super::{identity::Identity, settings::Issuer};
 use crate::base::principal::{Principal, User};
 
 /// By how much the clocks of issuers and this machine may differ.

@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use super::Identity;
+use super::identity::Identity;
 
 /// For how long a token is taken for good that was. A token that its issuer revokes is refused after that at the latest, if its key is
 /// gone.
