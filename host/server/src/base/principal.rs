@@ -20,15 +20,23 @@ pub enum Principal {
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Process => f.write_str("process"),
             Self::Named(name) => write!(f, "named {name}"),
             Self::Token(digest) => write!(f, "token {digest}"),
-            Self::Anonymous => f.write_str("anonymous"),
+            Self::Process | Self::Anonymous => f.write_str(self.word().unwrap_or_default()),
         }
     }
 }
 
 impl Principal {
+    /// The text of one that is in a single word.
+    pub fn word(&self) -> Option<&'static str> {
+        match self {
+            Self::Process => Some("process"),
+            Self::Anonymous => Some("anonymous"),
+            Self::Named(_) | Self::Token(_) => None,
+        }
+    }
+
     /// A short form for the log, long enough to tell principals apart.
     pub fn short(&self) -> String {
         let mut text = self.to_string();
