@@ -64,7 +64,10 @@ impl Id {
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_json())
+        match self {
+            Self::Integer(digits) => f.write_str(digits),
+            Self::String(_) => f.write_str(&self.to_json()),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sha2::Sha256;
 
 use crate::{
-    base::{request_state::canonical, text::hex},
+    base::{request_state::canonical, text::hex_digest},
     config::audit::Arguments,
 };
 
@@ -16,6 +16,10 @@ const MAX_DEPTH: usize = 8;
 const MAX_MEMBERS: usize = 32;
 /// The longest name of a member that is shown.
 const MAX_NAME_BYTES: usize = 64;
+
+/// How long most arguments are at most, and how long the member with their digest is.
+const USUAL_BYTES: usize = 256;
+const DIGEST_BYTES: usize = 89;
 
 /// Makes what stands in the log of arguments.
 pub struct Writing {
@@ -30,10 +34,13 @@ impl Writing {
 
     /// The members of a line that tell of arguments, each with a comma before it.
     pub fn members(&self, arguments: &Value) -> String {
-        let mut text = String::new();
+        let mut text = String::with_capacity(USUAL_BYTES);
         canonical(arguments, &mut text);
         let digest = self.keyed.clone().chain_update(text.as_bytes()).finalize().into_bytes();
-        let mut members = format!(",\"wharf.arguments.hmac\":\"{}\"", hex(&digest));
+        let mut members = String::with_capacity(DIGEST_BYTES);
+        members.push_str(",\"wharf.arguments.hmac\":\"");
+        members.push_str(str::from_utf8(&hex_digest(&digest.into())).unwrap_or_default());
+        members.push('"');
         match self.kind {
             Arguments::Digest => {}
             Arguments::Redacted => members.push_str(&format!(",\"wharf.arguments\":{}", redacted(arguments, 0))),

@@ -2,12 +2,12 @@
 //! elsewhere no longer fits those around it. Lines at the end can be cut off without a trace in the chain: only who has kept the
 //! hash of a later line sees that.
 
-use std::fmt;
+use std::{fmt, io::Write};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::base::text::hex;
+use crate::base::text::{hex, hex_digest};
 
 /// The SHA-256 of a line, without its line break.
 pub type Hash = [u8; 32];
@@ -39,11 +39,16 @@ impl Head {
     }
 
     /// Adds a line with these members of a JSON object, such as `"event":"start"`, to `out`. Returns the new head.
-    pub fn append(self, members: &str, out: &mut Vec<u8>) -> Self {
+    pub fn append(self, members: &[u8], out: &mut Vec<u8>) -> Self {
         let seq = self.next();
         let begin = out.len();
-        out.extend_from_slice(format!("{{\"seq\":{seq},\"prev\":\"{}\",", hex(&self.hash)).as_bytes());
-        out.extend_from_slice(members.as_bytes());
+        // Room for the rest of the line.
+        out.reserve(members.len() + 128);
+        // Memory takes whatever is written to it.
+        write!(out, "{{\"seq\":{seq},\"prev\":\"").unwrap_or_default();
+        out.extend_from_slice(&hex_digest(&self.hash));
+        out.extend_from_slice(b"\",");
+        out.extend_from_slice(members);
         out.push(b'}');
         let hash = Sha256::digest(out.get(begin..).unwrap_or_default()).into();
         out.push(b'\n');
@@ -155,7 +160,7 @@ mod tests {
         let mut all = Vec::new();
         for number in 0..lines {
             let mut line = Vec::new();
-            head = head.append(&format!("\"event\":\"e{number}\""), &mut line);
+            head = head.append(format!("\"event\":\"e{number}\"").as_bytes(), &mut line);
             assert_eq!(line.pop(), Some(b'\n'));
             assert_eq!(Head::of_line(&line), Some(head));
             all.push(line);

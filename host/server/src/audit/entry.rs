@@ -4,100 +4,35 @@
 //! Texts of clients and plugins are cut to a length and hold no character that could deceive a terminal. Of arguments, there is
 //! what `arguments` makes of them; nothing of results, secrets or variables' values.
 
-use std::{borrow::Cow, time::SystemTime};
+use std::borrow::Cow;
 
 use serde::Serialize;
-use wharf_protocol::{Method, error::clip_to};
+use wharf_protocol::Method;
 use wharf_sandbox::{Denial, network::HttpUse};
 
+use super::members::{Members, clipped};
 use crate::{
-    base::{
-        principal::Principal,
-        text::{escaped_json, hex},
-    },
+    base::principal::Principal,
     observe::{
         journal::Run,
-        record::{Action, Approval, CallRecord, Ended, Transport},
+        record::{Action, CallRecord, Ended, Transport},
     },
 };
 
-/// The most characters of one text of a client or plugin.
-const MAX_CHARS: usize = 1024;
 /// The most directories of which a line tells.
 const MAX_DIRS: usize = 64;
 
-/// A run, or a request that was refused before it ran.
 #[derive(Serialize)]
-struct Call<'a> {
-    time: String,
-    event: &'static str,
-    /// The number of the line that says that it began.
-    #[serde(rename = "wharf.begun", skip_serializing_if = "Option::is_none")]
-    begun: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<String>,
-    #[serde(rename = "error.type", skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_us: Option<u64>,
-    #[serde(rename = "mcp.method.name", skip_serializing_if = "Option::is_none")]
-    method: Option<&'static str>,
-    #[serde(rename = "gen_ai.tool.name", skip_serializing_if = "Option::is_none")]
-    tool: Option<String>,
-    #[serde(rename = "gen_ai.prompt.name", skip_serializing_if = "Option::is_none")]
-    prompt: Option<String>,
-    #[serde(rename = "mcp.resource.uri", skip_serializing_if = "Option::is_none")]
-    resource: Option<String>,
-    /// What is completed, which is a prompt or a template.
-    #[serde(rename = "wharf.completes", skip_serializing_if = "Option::is_none")]
-    completes: Option<String>,
-    #[serde(rename = "mcp.protocol.version", skip_serializing_if = "Option::is_none")]
-    version: Option<&'static str>,
-    #[serde(rename = "mcp.session.id", skip_serializing_if = "Option::is_none")]
-    session: Option<&'a str>,
-    #[serde(rename = "jsonrpc.request.id", skip_serializing_if = "Option::is_none")]
-    request: Option<String>,
-    #[serde(rename = "network.transport", skip_serializing_if = "Option::is_none")]
-    transport: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trace_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    span_id: Option<&'a str>,
-    #[serde(rename = "wharf.principal", skip_serializing_if = "Option::is_none")]
-    principal: Option<String>,
-    #[serde(rename = "wharf.plugin", skip_serializing_if = "str::is_empty")]
-    plugin: &'a str,
-    #[serde(rename = "wharf.plugin.sha256", skip_serializing_if = "Option::is_none")]
-    digest: Option<String>,
-    #[serde(rename = "wharf.dirs", skip_serializing_if = "Vec::is_empty")]
-    dirs: Vec<Dir>,
-    #[serde(rename = "wharf.env", skip_serializing_if = "<[String]>::is_empty")]
-    env: &'a [String],
-    #[serde(rename = "wharf.approval", skip_serializing_if = "Option::is_none")]
-    approval: Option<&'static str>,
-    /// The requests that the plugin made, or tried to make.
-    #[serde(rename = "wharf.http", skip_serializing_if = "Vec::is_empty")]
-    http: Vec<Http>,
-    /// What else the plugin tried and was refused.
-    #[serde(rename = "wharf.denied", skip_serializing_if = "Vec::is_empty")]
-    denied: Vec<&'static str>,
-    #[serde(rename = "wharf.bytes.in", skip_serializing_if = "Option::is_none")]
-    bytes_in: Option<usize>,
-    #[serde(rename = "wharf.bytes.out", skip_serializing_if = "Option::is_none")]
-    bytes_out: Option<usize>,
-}
-
-#[derive(Serialize)]
-struct Dir {
-    path: String,
+struct Dir<'a> {
+    path: Cow<'a, str>,
     access: &'static str,
 }
 
 /// A request over HTTP that the plugin made, or tried to make.
 #[derive(Serialize)]
-struct Http {
-    host: String,
-    method: String,
+struct Http<'a> {
+    host: Cow<'a, str>,
+    method: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     #[serde(rename = "in")]
@@ -107,8 +42,8 @@ struct Http {
     denied: bool,
 }
 
-impl Http {
-    fn of(one: &HttpUse) -> Self {
+impl<'a> Http<'a> {
+    fn of(one: &'a HttpUse) -> Self {
         Self {
             host: clipped(&one.authority),
             method: clipped(&one.method),
@@ -121,96 +56,108 @@ impl Http {
 }
 
 /// The members of a line about a run that has ended, or that was refused.
-pub fn ended(run: &Run<'_>) -> String {
+pub fn ended(run: &Run<'_>) -> Vec<u8> {
     let record = run.record;
-    let mut call = about(record);
-    call.begun = run.begun;
-    call.outcome = Some(outcome(record.ended));
-    call.error = record.refusal.as_deref().or_else(|| error_type(record.ended));
-    call.duration_us = u64::try_from(record.took.as_micros()).ok();
-    call.bytes_in = Some(record.bytes_in);
-    call.bytes_out = Some(record.bytes_out);
-    call.http = record.requests.iter().map(Http::of).collect();
-    if record.denials.contains(&Denial::NoDirectory) {
-        call.denied.push("directory");
+    let mut line = Members::of(if record.action == Action::List { "listing" } else { "call" });
+    // The number of the line that says that it began.
+    if let Some(begun) = run.begun {
+        line.number("wharf.begun", begun);
     }
-    with_arguments(&call, run.arguments)
+    line.word("outcome", outcome(record.ended));
+    match (&record.refusal, error_type(record.ended)) {
+        (Some(refusal), _) => line.text("error.type", refusal),
+        (None, Some(kind)) => line.word("error.type", kind),
+        (None, None) => {}
+    }
+    line.number("duration_us", u64::try_from(record.took.as_micros()).unwrap_or(u64::MAX));
+    about(record, &mut line);
+    if !record.requests.is_empty() {
+        line.json("wharf.http", &record.requests.iter().map(Http::of).collect::<Vec<_>>());
+    }
+    // What else the plugin tried and was refused.
+    if record.denials.contains(&Denial::NoDirectory) {
+        line.json("wharf.denied", &["directory"]);
+    }
+    line.number("wharf.bytes.in", record.bytes_in as u64);
+    line.number("wharf.bytes.out", record.bytes_out as u64);
+    line.and(run.arguments)
 }
 
 /// The members of a line about a run that begins.
-pub fn begun(run: &Run<'_>) -> String {
-    with_arguments(&Call { event: "begun", ..about(run.record) }, run.arguments)
+pub fn begun(run: &Run<'_>) -> Vec<u8> {
+    let mut line = Members::of("begun");
+    about(run.record, &mut line);
+    line.and(run.arguments)
 }
 
-/// What is known of a run when it begins.
-fn about(record: &CallRecord) -> Call<'_> {
-    let mut call = Call {
-        time: now(),
-        event: if record.action == Action::List { "listing" } else { "call" },
-        begun: None,
-        outcome: None,
-        error: None,
-        duration_us: None,
-        method: None,
-        tool: None,
-        prompt: None,
-        resource: None,
-        completes: None,
-        version: None,
-        session: None,
-        request: None,
-        transport: None,
-        trace_id: None,
-        span_id: None,
-        principal: record.principal.as_ref().map(principal),
-        plugin: &record.plugin,
-        digest: record.digest.iter().any(|byte| *byte != 0).then(|| hex(&record.digest)),
-        dirs: record.granted.directories.iter().take(MAX_DIRS).map(dir).collect(),
-        env: &record.granted.variables,
-        approval: record.approval.map(Approval::as_str),
-        http: Vec::new(),
-        denied: Vec::new(),
-        bytes_in: None,
-        bytes_out: None,
-    };
+/// Adds what is known of a run when it begins.
+fn about(record: &CallRecord, line: &mut Members) {
     if let Action::Request { method, name } = &record.action {
-        call.method = Some(method.as_str());
-        let place = match method {
-            Method::CallTool => &mut call.tool,
-            Method::GetPrompt => &mut call.prompt,
-            Method::ReadResource => &mut call.resource,
-            _ => &mut call.completes,
-        };
-        *place = Some(clipped(name)).filter(|name| !name.is_empty());
+        line.word("mcp.method.name", method.as_str());
+        if !name.is_empty() {
+            let key = match method {
+                Method::CallTool => "gen_ai.tool.name",
+                Method::GetPrompt => "gen_ai.prompt.name",
+                Method::ReadResource => "mcp.resource.uri",
+                // What is completed is a prompt or a template.
+                _ => "wharf.completes",
+            };
+            line.text(key, name);
+        }
     }
     if let Some(facts) = &record.request {
-        call.version = Some(facts.revision.as_str());
-        call.session = facts.session.as_deref();
-        call.request = Some(clipped(facts.id.trim_matches('"')));
-        call.transport = facts.transport.map(|transport| match transport {
-            Transport::Pipe => "pipe",
-            Transport::Http => "tcp",
-        });
-        call.trace_id = facts.trace.as_ref().map(|trace| trace.trace_id.as_str());
-        call.span_id = facts.trace.as_ref().map(|trace| trace.span_id.as_str());
+        line.word("mcp.protocol.version", facts.revision.as_str());
+        if let Some(session) = &facts.session {
+            line.text("mcp.session.id", session);
+        }
+        line.text("jsonrpc.request.id", facts.id.trim_matches('"'));
+        match facts.transport {
+            Some(Transport::Pipe) => line.word("network.transport", "pipe"),
+            Some(Transport::Http) => line.word("network.transport", "tcp"),
+            None => {}
+        }
+        if let Some(trace) = &facts.trace {
+            line.text("trace_id", &trace.trace_id);
+            line.text("span_id", &trace.span_id);
+        }
     }
-    call
+    if let Some(principal) = &record.principal {
+        match (principal.word(), principal) {
+            (Some(word), _) => line.word("wharf.principal", word),
+            (None, Principal::Named(_) | Principal::User(_)) => line.text("wharf.principal", &principal.to_string()),
+            // Tokens are told apart by the beginning of their digest.
+            (None, _) => line.text("wharf.principal", &principal.short()),
+        }
+    }
+    if !record.plugin.is_empty() {
+        line.text("wharf.plugin", &record.plugin);
+    }
+    if record.digest != [0; 32] {
+        line.digest("wharf.plugin.sha256", &record.digest);
+    }
+    let granted = &record.granted;
+    if !granted.directories.is_empty() {
+        line.json("wharf.dirs", &granted.directories.iter().take(MAX_DIRS).map(dir).collect::<Vec<_>>());
+    }
+    if !granted.variables.is_empty() {
+        line.json("wharf.env", &granted.variables);
+    }
+    if let Some(approval) = record.approval {
+        line.word("wharf.approval", approval.as_str());
+    }
 }
 
-fn dir((path, writable): &(String, bool)) -> Dir {
+fn dir((path, writable): &(String, bool)) -> Dir<'_> {
     Dir { path: clipped(path), access: if *writable { "read-write" } else { "read" } }
 }
 
-/// Tokens are told apart by the beginning of their digest.
-fn principal(principal: &Principal) -> String {
-    match principal {
-        Principal::Named(_) | Principal::User(_) => clipped(&principal.to_string()),
-        _ => principal.short(),
+/// How a run ended, in one word.
+fn outcome(ended: Ended) -> &'static str {
+    match ended {
+        Ended::TimedOut => "timed_out",
+        Ended::OverLimit => "over_limit",
+        other => other.as_str(),
     }
-}
-
-fn outcome(ended: Ended) -> String {
-    ended.as_str().replace(' ', "_")
 }
 
 /// What stands under `error.type` when a run had an error.
@@ -227,50 +174,18 @@ fn error_type(ended: Ended) -> Option<&'static str> {
     }
 }
 
-pub(super) fn clipped(text: &str) -> String {
-    // A text of so many bytes has no more characters.
-    if text.len() <= MAX_CHARS { text.to_owned() } else { clip_to(text, MAX_CHARS) }
-}
-
-pub(super) fn now() -> String {
-    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
-}
-
-fn with_arguments(call: &Call<'_>, arguments: &str) -> String {
-    let mut text = members(call);
-    text.push_str(&safe(arguments));
-    text
-}
-
-/// The members of an object, without its braces.
-pub(super) fn members(entry: &impl Serialize) -> String {
-    // These types have nothing that JSON cannot hold.
-    let mut text = serde_json::to_string(entry).unwrap_or_else(|_| "{\"event\":\"unwritable\"}".into());
-    text.pop();
-    text.remove(0);
-    match safe(&text) {
-        Cow::Borrowed(_) => text,
-        Cow::Owned(safe) => safe,
-    }
-}
-
-/// JSON on one line, without characters that could deceive a terminal.
-fn safe(json: &str) -> Cow<'_, str> {
-    let plain = json.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    if plain { Cow::Borrowed(json) } else { Cow::Owned(escaped_json(json)) }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use serde_json::{Value, json};
     use wharf_protocol::{Revision, meta::Trace};
 
     use super::*;
-    use crate::observe::record::{Granted, RequestFacts};
+    use crate::observe::record::{Approval, Granted, RequestFacts};
 
-    pub fn line(members: &str) -> Value {
+    pub fn line(members: &[u8]) -> Value {
+        let members = str::from_utf8(members).unwrap();
         assert!(members.bytes().all(|byte| byte != b'\n'), "{members}");
         let mut line: Value = serde_json::from_str(&format!("{{{members}}}")).unwrap();
         let time = line.as_object_mut().unwrap().shift_remove("time").unwrap();
@@ -376,7 +291,8 @@ pub(super) mod tests {
         let action = Action::Request { method: Method::CallTool, name };
         let record = CallRecord { action, ..record() };
         let members = ended(&Run { record: &record, arguments: ",\"wharf.arguments\":\"\u{9b}\"", begun: None });
-        assert!(members.chars().all(|character| !crate::base::text::is_deceptive(character)), "{members}");
+        let text = str::from_utf8(&members).unwrap();
+        assert!(text.chars().all(|character| !crate::base::text::is_deceptive(character)), "{text}");
         let line = line(&members);
         let shown = line["gen_ai.tool.name"].as_str().unwrap();
         assert!(shown.starts_with("a\u{202e}\u{1b}[2J\n\"x") && shown.chars().count() == 1025);

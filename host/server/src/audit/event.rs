@@ -1,10 +1,13 @@
 //! What a line of the audit log says of anything else than a run. Names are as in `entry`.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 use serde::Serialize;
 
-use super::entry::{clipped, members, now};
+use super::members;
 use crate::{base::text::hex, observe::journal::Event};
 
 /// Something else than a run.
@@ -62,9 +65,9 @@ impl Other<'_> {
 }
 
 /// The members of a line about an event.
-pub fn noted(event: &Event) -> String {
+pub fn noted(event: &Event) -> Vec<u8> {
     let path = |path: &Option<std::path::PathBuf>| path.as_deref().map(shown);
-    members(&match event {
+    members::of_object(&match event {
         Event::ConfigRead { file, digest } => {
             Other { file: path(file), file_digest: digest.map(|digest| hex(&digest)), ..Other::of("config.read") }
         }
@@ -100,23 +103,27 @@ pub fn noted(event: &Event) -> String {
     })
 }
 
-pub fn started() -> String {
-    members(&Other { version: Some(env!("CARGO_PKG_VERSION")), pid: Some(std::process::id()), ..Other::of("start") })
+pub fn started() -> Vec<u8> {
+    members::of_object(&Other {
+        version: Some(env!("CARGO_PKG_VERSION")),
+        pid: Some(std::process::id()),
+        ..Other::of("start")
+    })
 }
 
 /// `unfinished`: how many calls have begun and not ended.
-pub fn stopped(unfinished: u64) -> String {
-    members(&Other { pid: Some(std::process::id()), calls: Some(unfinished), ..Other::of("stop") })
+pub fn stopped(unfinished: u64) -> Vec<u8> {
+    members::of_object(&Other { pid: Some(std::process::id()), calls: Some(unfinished), ..Other::of("stop") })
 }
 
 /// An unfinished line was found at the end of the log and put into another file.
-pub fn torn(file: &Path, bytes: usize) -> String {
-    members(&Other { file: Some(shown(file)), bytes: Some(bytes), ..Other::of("torn") })
+pub fn torn(file: &Path, bytes: usize) -> Vec<u8> {
+    members::of_object(&Other { file: Some(shown(file)), bytes: Some(bytes), ..Other::of("torn") })
 }
 
 /// The log could not be written for some time.
-pub fn interrupted(problem: &str, lasted: Duration, refused: u64, lost: u64) -> String {
-    members(&Other {
+pub fn interrupted(problem: &str, lasted: Duration, refused: u64, lost: u64) -> Vec<u8> {
+    members::of_object(&Other {
         problem: Some(clipped(problem)),
         duration_us: u64::try_from(lasted.as_micros()).ok(),
         calls: Some(refused),
@@ -126,8 +133,16 @@ pub fn interrupted(problem: &str, lasted: Duration, refused: u64, lost: u64) -> 
 }
 
 /// Somebody else has moved or removed the file, so that another one was begun.
-pub fn missing(file: &Path) -> String {
-    members(&Other { file: Some(shown(file)), ..Other::of("file.missing") })
+pub fn missing(file: &Path) -> Vec<u8> {
+    members::of_object(&Other { file: Some(shown(file)), ..Other::of("file.missing") })
+}
+
+fn now() -> String {
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+}
+
+fn clipped(text: &str) -> String {
+    members::clipped(text).into_owned()
 }
 
 fn shown(path: &Path) -> String {

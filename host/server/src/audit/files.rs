@@ -328,7 +328,7 @@ mod tests {
 
     fn line(head: &mut Head) -> Vec<u8> {
         let mut line = Vec::new();
-        *head = head.append("\"event\":\"e\"", &mut line);
+        *head = head.append(b"\"event\":\"e\"", &mut line);
         line
     }
 

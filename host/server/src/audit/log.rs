@@ -18,7 +18,7 @@ use super::{
     entry, event,
     files::{LogFile, Opened},
     key,
-    writer::{Desk, Line, State},
+    writer::{Added, Desk, State},
 };
 use crate::{
     config::{
@@ -91,9 +91,9 @@ impl Log {
     }
 
     /// Adds a line that nobody waits for, if there is room.
-    fn add(&self, members: String) {
+    fn add(&self, members: Vec<u8>) {
         match self.room_now(members.len()) {
-            Some(room) => self.desk.add(Line { members, _room: Some(room), written: None }),
+            Some(room) => drop(self.desk.add(members, Some(room))),
             None => {
                 self.state().lost.fetch_add(1, Ordering::Relaxed);
             }
@@ -105,22 +105,22 @@ impl Log {
     }
 
     /// Adds a line. The promise resolves when it is written or cannot be.
-    fn promise(&self, members: String, room: Room) -> Promise<Option<u64>> {
-        let (written, mut told) = oneshot::channel();
-        self.desk.add(Line { members, _room: room, written: Some(written) });
+    fn promise(&self, members: Vec<u8>, room: Room) -> Promise<Option<u64>> {
+        let mut told = match self.desk.add(members, room) {
+            // In most cases it is written by now.
+            Added::Written(seq) => return Promise::known(Ok(Some(seq))),
+            Added::Waits(told) => told,
+        };
         let continues = self.on_failure == OnFailure::Continue;
-        // In most cases it is written by now.
         match told.try_recv() {
-            Ok(Ok(seq)) => return Box::pin(std::future::ready(Ok(Some(seq)))),
-            _ if continues && self.state().failing.load(Ordering::Relaxed) => {
-                return Box::pin(std::future::ready(Ok(None)));
-            }
-            Ok(Err(unrecorded)) if !continues => return Box::pin(std::future::ready(Err(unrecorded))),
-            Ok(Err(_)) => return Box::pin(std::future::ready(Ok(None))),
+            Ok(Ok(seq)) => return Promise::known(Ok(Some(seq))),
+            _ if continues && self.state().failing.load(Ordering::Relaxed) => return Promise::known(Ok(None)),
+            Ok(Err(unrecorded)) if !continues => return Promise::known(Err(unrecorded)),
+            Ok(Err(_)) => return Promise::known(Ok(None)),
             Err(_) => {}
         }
         let desk = Arc::clone(&self.desk);
-        Box::pin(async move {
+        Promise::Waiting(Box::pin(async move {
             let told = timeout(WRITTEN_WITHIN, told).await;
             if told.is_err() {
                 desk.state.refusals.say("answers, because writing the audit log takes too long");
@@ -133,12 +133,12 @@ impl Log {
                 _ if continues => Ok(None),
                 _ => Err(Unrecorded),
             }
-        })
+        }))
     }
 
     fn refuse<T: Send + 'static>(&self) -> Promise<T> {
         self.state().refused.fetch_add(1, Ordering::Relaxed);
-        Box::pin(std::future::ready(Err(Unrecorded)))
+        Promise::known(Err(Unrecorded))
     }
 }
 
@@ -166,11 +166,11 @@ impl Journal for Log {
         let room = self.room_now(bytes);
         if room.is_some() || !refuses {
             self.state().count(&room);
-            return Box::pin(std::future::ready(Ok(room)));
+            return Promise::known(Ok(room));
         }
         let room = Arc::clone(&self.state().room).acquire_many_owned(kib(bytes));
         let state = Arc::clone(self.state());
-        Box::pin(async move {
+        Promise::Waiting(Box::pin(async move {
             match timeout(ROOM_WITHIN, room).await {
                 Ok(Ok(room)) => {
                     let room = Some(room);
@@ -183,7 +183,7 @@ impl Journal for Log {
                     Err(Unrecorded)
                 }
             }
-        })
+        }))
     }
 
     fn begun(&self, run: &Run<'_>) -> Promise<Option<u64>> {
@@ -201,7 +201,7 @@ impl Journal for Log {
                 Some(room) => self.promise(members, Some(room)),
                 None => {
                     self.state().lost.fetch_add(1, Ordering::Relaxed);
-                    Box::pin(std::future::ready(Ok(None)))
+                    Promise::known(Ok(None))
                 }
             },
         }

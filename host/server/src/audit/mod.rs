@@ -1,7 +1,7 @@
 //! The audit log: a file of JSON lines, each of which has the hash of the line before it.
 //!
-//! `entry` is what a line says of a run and `event` of anything else, `arguments` what of a call's arguments, `chain` how lines hang together, without any files. `files`
-//! are the log and what was rotated away, and `writer` is who writes them, one at a time. [`Log`] is what the rest of wharf sees:
+//! `entry` is what a line says of a run and `event` of anything else, `arguments` what of a call's arguments; `members` writes it as
+//! JSON. `chain` is how lines hang together, without any files. `files` are the log and what was rotated away, and `writer` is who writes them, one at a time. [`Log`] is what the rest of wharf sees:
 //! it keeps a line of every run before the run's answer leaves.
 
 mod arguments;
@@ -11,6 +11,7 @@ mod event;
 pub mod files;
 mod key;
 mod log;
+mod members;
 mod writer;
 
 use anyhow::{Context, Result};

@@ -1,7 +1,7 @@
-//! Writes the audit log. Lines are queued, and whoever adds one writes all that wait, if nobody is writing at that moment: a write
-//! into the system's memory takes a microsecond, and to wake a thread for it ten. A thread does all that may take longer: it syncs,
-//! rotates, tries again after a failure, and writes everything while a write was slow, so that a disk that hangs holds up no more
-//! than the one write that found it so.
+//! Writes the audit log. Whoever adds a line writes it: that is a write into the system's memory, which takes a microsecond, and to
+//! wake a thread for it takes ten. If somebody else is writing at that moment, the line is queued, and whoever writes then writes
+//! all that wait. A thread does all that may take longer: it syncs, rotates, tries again after a failure, and writes everything
+//! while a write was slow, so that a disk that hangs holds up no more than the one write that found it so.
 //!
 //! While the file cannot be written, lines wait in their order and each attempt begins with the first of them, so the chain has no
 //! gap when it goes on.
@@ -33,6 +33,8 @@ use crate::{
 
 /// About how many bytes are written at once.
 const BATCH_BYTES: usize = 1 << 20;
+/// How much memory is kept to put a line together.
+const KEPT_BYTES: usize = 64 << 10;
 /// A write that takes longer than this leaves the following ones to the thread.
 const SLOW: Duration = Duration::from_millis(5);
 /// For how long a line may be in the system's memory only.
@@ -82,17 +84,26 @@ impl State {
     }
 }
 
-pub struct Line {
-    pub members: String,
+/// A line that waits.
+struct Line {
+    members: Vec<u8>,
     /// Given back when the line is written.
-    pub _room: Room,
+    _room: Room,
     /// Is told the number of the line.
-    pub written: Option<oneshot::Sender<Result<u64, Unrecorded>>>,
+    written: Option<oneshot::Sender<Result<u64, Unrecorded>>>,
+}
+
+/// What became of a line that was added.
+pub enum Added {
+    /// It is written, and this is its number.
+    Written(u64),
+    /// It waits, and its number comes when it is written. Nobody sends one if there are no more lines.
+    Waits(oneshot::Receiver<Result<u64, Unrecorded>>),
 }
 
 impl Line {
     /// A line that nobody waits for.
-    fn own(members: String) -> Self {
+    fn own(members: Vec<u8>) -> Self {
         Self { members, _room: None, written: None }
     }
 
@@ -124,20 +135,56 @@ impl Desk {
         }
     }
 
-    /// Adds a line, and writes it unless somebody else does. After the last line there are no more: then whoever waits for the line
-    /// sees that its sender is gone.
-    pub fn add(&self, line: Line) {
-        let mut queue = self.queue.lock();
-        if self.closed.load(Ordering::Acquire) {
-            return;
+    /// Adds a line, and writes it unless somebody else does. `room` is given back when that is done.
+    pub fn add(&self, members: Vec<u8>, room: Room) -> Added {
+        if let Some(seq) = self.write_at_once(&members) {
+            return Added::Written(seq);
         }
-        queue.push_back(line);
-        drop(queue);
-        if self.direct.load(Ordering::Acquire) { self.write_directly() } else { self.wake() }
+        let (written, told) = oneshot::channel();
+        let mut queue = self.queue.lock();
+        if !self.closed.load(Ordering::Acquire) {
+            queue.push_back(Line { members, _room: room, written: Some(written) });
+            drop(queue);
+            if self.direct.load(Ordering::Acquire) { self.write_directly() } else { self.wake() }
+        }
+        Added::Waits(told)
+    }
+
+    /// Writes this line, if that is possible right now and no other line waits. Returns its number.
+    fn write_at_once(&self, members: &[u8]) -> Option<u64> {
+        let mut writer = self.direct.load(Ordering::Acquire).then(|| self.writer.try_lock())??;
+        // Whoever adds a line from now on cannot write it before this one.
+        let is_next = {
+            let queue = self.queue.lock();
+            queue.is_empty() && !self.closed.load(Ordering::Acquire)
+        };
+        if !is_next || !writer.waiting.is_empty() || writer.failure.is_some() {
+            return None;
+        }
+        let was_synced = writer.sync_at.is_none();
+        let began = Instant::now();
+        let written = writer.write_one(members, began);
+        drop(writer);
+        let Ok(Some(seq)) = written else {
+            self.direct.store(false, Ordering::Release);
+            return None;
+        };
+        if began.elapsed() > SLOW {
+            self.direct.store(false, Ordering::Release);
+            self.wake();
+        } else {
+            if was_synced {
+                self.wake();
+            }
+            if !self.queue.lock().is_empty() {
+                self.write_directly();
+            }
+        }
+        Some(seq)
     }
 
     /// Adds the last line of all.
-    pub fn close(&self, members: impl FnOnce() -> String) {
+    pub fn close(&self, members: impl FnOnce() -> Vec<u8>) {
         let mut queue = self.queue.lock();
         if !self.closed.swap(true, Ordering::AcqRel) {
             queue.push_back(Line::own(members()));
@@ -211,6 +258,8 @@ struct Writer {
     head: Head,
     rotate_bytes: u64,
     waiting: VecDeque<Line>,
+    /// Where a line is put together.
+    buffer: Vec<u8>,
     /// When what was written has to reach the disk.
     sync_at: Option<Instant>,
     /// The last head that the operator's log was told, and when.
@@ -243,6 +292,7 @@ impl Writer {
             head,
             rotate_bytes: rotate_bytes as u64,
             waiting: VecDeque::new(),
+            buffer: Vec::new(),
             sync_at: None,
             told: (head, Instant::now()),
             failure: None,
@@ -321,6 +371,27 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes one line at the end. None: the file has to be rotated first.
+    fn write_one(&mut self, members: &[u8], now: Instant) -> io::Result<Option<u64>> {
+        self.buffer.clear();
+        let head = self.head.append(members, &mut self.buffer);
+        if self.is_too_long(0, self.buffer.len()) {
+            return Ok(None);
+        }
+        self.file.write(&self.buffer)?;
+        self.head = head;
+        self.sync_at.get_or_insert(now + SYNC_AFTER);
+        if self.buffer.capacity() > KEPT_BYTES {
+            self.buffer = Vec::new();
+        }
+        Ok(Some(head.seq))
+    }
+
+    /// Whether the file would be too long with so many bytes more, of which the last line has those from `before` on.
+    fn is_too_long(&self, before: usize, bytes: usize) -> bool {
+        self.file.length + bytes as u64 > self.rotate_bytes && self.file.length + before as u64 > 0
+    }
+
     /// Writes all lines that wait. `rotates`: whether that may take as long as a rotation does.
     fn write_all(&mut self, rotates: bool) -> io::Result<Written> {
         let mut buffer = Vec::new();
@@ -331,9 +402,7 @@ impl Writer {
             for line in &self.waiting {
                 let before = buffer.len();
                 let next = head.append(&line.members, &mut buffer);
-                let too_long =
-                    self.file.length + buffer.len() as u64 > self.rotate_bytes && self.file.length + before as u64 > 0;
-                if too_long || (lines > 0 && buffer.len() > BATCH_BYTES) {
+                if self.is_too_long(before, buffer.len()) || (lines > 0 && buffer.len() > BATCH_BYTES) {
                     buffer.truncate(before);
                     break;
                 }
@@ -443,17 +512,19 @@ mod tests {
                     let (desk, told) = (&desk, &told);
                     scope.spawn(move || {
                         for number in 0..LINES {
-                            let (written, seq) = oneshot::channel();
                             let members = format!("\"event\":\"{writer}.{number}\"");
-                            desk.add(Line { members: members.clone(), _room: None, written: Some(written) });
-                            told.lock().push((seq.blocking_recv().unwrap().unwrap(), members));
+                            let seq = match desk.add(members.clone().into(), None) {
+                                Added::Written(seq) => seq,
+                                Added::Waits(seq) => seq.blocking_recv().unwrap().unwrap(),
+                            };
+                            told.lock().push((seq, members));
                         }
                     })
                 })
                 .collect();
             all.into_iter().for_each(|one| one.join().unwrap());
             desk.close(|| "\"event\":\"stop\"".into());
-            desk.add(Line::own("\"event\":\"late\"".into()));
+            assert!(matches!(desk.add(b"\"event\":\"late\"".into(), None), Added::Waits(_)));
             thread.join().unwrap();
         });
         let (mut verifier, mut lines) = (Verifier::default(), Vec::new());

@@ -33,17 +33,25 @@ pub struct User {
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Process => f.write_str("process"),
             Self::Named(name) => write!(f, "named {name}"),
             Self::Token(digest) => write!(f, "token {digest}"),
             // An issuer is a URL, so that there is no space in it.
             Self::User(user) => write!(f, "user {} {}", user.issuer, user.subject),
-            Self::Anonymous => f.write_str("anonymous"),
+            Self::Process | Self::Anonymous => f.write_str(self.word().unwrap_or_default()),
         }
     }
 }
 
 impl Principal {
+    /// The text of one that is in a single word.
+    pub fn word(&self) -> Option<&'static str> {
+        match self {
+            Self::Process => Some("process"),
+            Self::Anonymous => Some("anonymous"),
+            Self::Named(_) | Self::Token(_) | Self::User(_) => None,
+        }
+    }
+
     /// A short form for the log, long enough to tell principals apart.
     pub fn short(&self) -> String {
         if let Self::User(user) = self {

@@ -3,7 +3,10 @@
 //! The client can neither read nor change it, and it cannot use it for another request: it is bound to the principal, the
 //! method, the name and arguments, and the plugin's code. It expires.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    fmt::Write,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chacha20poly1305::{
@@ -144,13 +147,13 @@ impl Binding<'_> {
 pub fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(members) => {
-            let mut keys: Vec<&String> = members.keys().collect();
-            keys.sort();
+            let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
+            sorted.sort_unstable_by_key(|(key, _)| *key);
             out.push('{');
-            for key in keys {
-                out.push_str(&Value::from(key.as_str()).to_string());
+            for (key, member) in sorted {
+                push_text(key, out);
                 out.push(':');
-                canonical(members.get(key).unwrap_or(&Value::Null), out);
+                canonical(member, out);
                 out.push(',');
             }
             out.push('}');
@@ -163,11 +166,24 @@ pub fn canonical(value: &Value, out: &mut String) {
             }
             out.push(']');
         }
-        Value::Number(number) => match number.as_f64() {
-            Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => out.push_str(&format!("{float:.0}")),
-            _ => out.push_str(&number.to_string()),
+        // A text takes whatever is written to it.
+        Value::Number(number) => match number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e15) {
+            Some(float) if number.is_f64() => write!(out, "{float:.0}").unwrap_or_default(),
+            _ => write!(out, "{number}").unwrap_or_default(),
         },
-        other => out.push_str(&other.to_string()),
+        Value::String(text) => push_text(text, out),
+        Value::Null | Value::Bool(_) => write!(out, "{value}").unwrap_or_default(),
+    }
+}
+
+/// Adds a text as JSON.
+fn push_text(text: &str, out: &mut String) {
+    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        write!(out, "{}", Value::from(text)).unwrap_or_default();
+    } else {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
     }
 }
 
@@ -180,6 +196,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn all_spellings_of_a_value_have_one_text() {
+        for (value, expected) in [
+            (json!({ "b": [1.0, -2, 0.5, 1e15], "a": null }), r#"{"a":null,"b":[1,-2,0.5,1000000000000000.0,],}"#),
+            (json!([true, u64::MAX, i64::MIN]), "[true,18446744073709551615,-9223372036854775808,]"),
+            (json!({ "ü\n": "\"\\\u{7f}\u{1}" }), "{\"ü\\n\":\"\\\"\\\\\u{7f}\\u0001\",}"),
+            (json!(""), "\"\""),
+        ] {
+            let mut text = String::new();
+            canonical(&value, &mut text);
+            assert_eq!(text, expected);
+        }
+    }
 
     #[test]
     fn only_the_same_request_opens_it() {

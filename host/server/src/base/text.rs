@@ -48,13 +48,25 @@ pub fn escaped_json(text: &str) -> String {
 
 /// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from(if value < 10 { b'0' + value } else { b'a' - 10 + value });
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        text.push(digit(byte >> 4));
-        text.push(digit(byte & 15));
+        text.extend(digits(*byte).map(char::from));
     }
     text
+}
+
+/// The same for a digest, without memory of its own.
+pub fn hex_digest(digest: &[u8; 32]) -> [u8; 64] {
+    let mut text = [0; 64];
+    for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(digest) {
+        *pair = digits(*byte);
+    }
+    text
+}
+
+fn digits(byte: u8) -> [u8; 2] {
+    let digit = |value: u8| value + if value < 10 { b'0' } else { b'a' - 10 };
+    [digit(byte >> 4), digit(byte & 15)]
 }
 
 /// The most characters of a foreign text that a message repeats.
@@ -189,6 +201,8 @@ mod tests {
             assert_eq!(clean(&format!("a{invisible}b")), "ab", "{}", invisible.escape_unicode());
         }
         assert_eq!(hex(&[0, 0x1f, 0xff]), "001fff");
+        let digest: [u8; 32] = std::array::from_fn(|at| (at * 7) as u8);
+        assert_eq!(str::from_utf8(&hex_digest(&digest)).unwrap(), hex(&digest));
         let json = "{\"a\":\"x\u{202e}y\u{e0041}\u{7f}\"}";
         assert_eq!(escaped_json(json), r#"{"a":"x\u202ey\udb40\udc41\u007f"}"#);
         assert_eq!(escaped("grüße 🌊 👩\u{200d}🚀 می\u{200c}خواهم"), "grüße 🌊 👩\u{200d}🚀 می\u{200c}خواهم");

@@ -1,7 +1,12 @@
 //! Where records are kept for good. Unlike an observer, a journal can fail: then a run that it could not keep a record of does not
 //! begin, and an answer of which there is no record does not leave.
 
-use std::{future::Future, path::PathBuf, pin::Pin};
+use std::{
+    future::{Future, Ready, ready},
+    path::PathBuf,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
@@ -14,7 +19,28 @@ use super::record::{Approval, CallRecord};
 pub struct Unrecorded;
 
 /// Resolves when something is kept, or when it is known that it cannot be.
-pub type Promise<T> = Pin<Box<dyn Future<Output = Result<T, Unrecorded>> + Send>>;
+pub enum Promise<T> {
+    /// That is known already.
+    Known(Ready<Result<T, Unrecorded>>),
+    Waiting(Pin<Box<dyn Future<Output = Result<T, Unrecorded>> + Send>>),
+}
+
+impl<T> Promise<T> {
+    pub fn known(result: Result<T, Unrecorded>) -> Self {
+        Self::Known(ready(result))
+    }
+}
+
+impl<T> Future for Promise<T> {
+    type Output = Result<T, Unrecorded>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Self::Known(result) => Pin::new(result).poll(cx),
+            Self::Waiting(waiting) => waiting.as_mut().poll(cx),
+        }
+    }
+}
 
 /// Room for the record of a run, kept free while the plugin runs. None: the run goes on without, since the operator wants that.
 pub type Room = Option<OwnedSemaphorePermit>;

@@ -16,25 +16,33 @@ use crate::base::principal::Principal;
 
 /// All observers, and the journal if there is one; cheap to clone. Each run is also logged, at the level `debug`.
 #[derive(Clone, Default)]
-pub struct Observers {
-    all: Arc<[Box<dyn Observer>]>,
+pub struct Observers(Option<Arc<All>>);
+
+/// Everybody, if there is anybody.
+struct All {
+    observers: Vec<Box<dyn Observer>>,
     journal: Option<Arc<dyn Journal>>,
 }
 
 impl Observers {
     /// The given observers, and the log.
-    pub fn new(all: Vec<Box<dyn Observer>>, journal: Option<Arc<dyn Journal>>) -> Self {
-        Self { all: all.into(), journal }
+    pub fn new(observers: Vec<Box<dyn Observer>>, journal: Option<Arc<dyn Journal>>) -> Self {
+        let anybody = journal.is_some() || !observers.is_empty();
+        Self(anybody.then(|| Arc::new(All { observers, journal })))
+    }
+
+    fn journal(&self) -> Option<&dyn Journal> {
+        self.0.as_ref()?.journal.as_deref()
     }
 
     /// Whether anybody would be told about a run.
     pub fn are_there(&self) -> bool {
-        !self.all.is_empty() || self.journal.is_some() || tracing::enabled!(tracing::Level::DEBUG)
+        self.0.is_some() || tracing::enabled!(tracing::Level::DEBUG)
     }
 
     /// Tells the journal, if there is one.
     pub fn note(&self, event: impl FnOnce() -> Event) {
-        if let Some(journal) = &self.journal {
+        if let Some(journal) = self.journal() {
             journal.note(&event());
         }
     }
@@ -43,8 +51,7 @@ impl Observers {
     pub fn begin<'a>(&self, begun: impl FnOnce() -> Begun<'a>) -> Recording {
         Recording(self.are_there().then(|| {
             let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approval } = begun();
-            let journal = self.journal.as_ref();
-            let arguments = journal.zip(arguments).map(|(journal, arguments)| journal.arguments(arguments));
+            let arguments = self.journal().zip(arguments).map(|(journal, arguments)| journal.arguments(arguments));
             let record = CallRecord {
                 principal,
                 plugin,
@@ -85,7 +92,7 @@ impl Observers {
             ended = ended.as_str(),
             "a run ended"
         );
-        for observer in &*self.all {
+        for observer in self.0.iter().flat_map(|all| &all.observers) {
             observer.ended(record);
         }
     }
@@ -128,13 +135,14 @@ impl Recording {
     /// outside its sandbox is noted there already now, so that it leaves a trace even if wharf does not live to see its end.
     pub async fn admit(&mut self) -> Result<(), Unrecorded> {
         let Some(told) = &mut self.0 else { return Ok(()) };
-        let Some(journal) = told.observers.journal.clone() else { return Ok(()) };
+        let Some(room) = told.observers.journal().map(|journal| journal.room(told.bytes())) else { return Ok(()) };
         let admitted = async {
-            told.room = journal.room(told.bytes()).await?;
+            told.room = room.await?;
             if told.record.granted.is_empty() {
                 return Ok(());
             }
-            told.begun = journal.begun(&told.run()).await?;
+            let Some(begun) = told.observers.journal().map(|journal| journal.begun(&told.run())) else { return Ok(()) };
+            told.begun = begun.await?;
             Ok(())
         };
         let admitted = admitted.await;
@@ -208,7 +216,7 @@ impl Told {
         self.record.took = self.began.elapsed();
         self.observers.tell(&self.record);
         let room = self.room.take();
-        let journal = self.observers.journal.as_ref().filter(|_| !self.refused)?;
+        let journal = self.observers.journal().filter(|_| !self.refused)?;
         Some(journal.ended(&self.run(), room))
     }
 }
