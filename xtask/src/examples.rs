@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{run, run_in, say};
 
-/// The version that the Python example names.
+/// The version that the Python examples name.
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 
 /// Builds the examples, and calls them with the `wharf` in `target/release`.
@@ -29,13 +29,16 @@ pub fn build_and_call(root: &Path) -> Result<()> {
 
     let environment = root.join("target/python");
     run(Command::new("python3").args(["-m", "venv"]).arg(&environment))
-        .context("the Python example needs python3 with venv")?;
+        .context("the Python examples need python3 with venv")?;
     run(Command::new(environment.join("bin/pip")).args(["install", "--quiet", COMPONENTIZE_PY]))?;
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", environment.join("bin").display());
-    let python = root.join("examples/python");
-    run(Command::new("sh").arg(python.join("build.sh")).env("PATH", path))?;
-    greets(root, &python.join("hello-py.wasm"))
+    let (python, fetching) = (root.join("examples/python"), root.join("examples/python-http"));
+    for folder in [&python, &fetching] {
+        run(Command::new("sh").arg(folder.join("build.sh")).env("PATH", &path))?;
+    }
+    greets(root, &python.join("hello-py.wasm"))?;
+    asks(root, &fetching.join("status-py.wasm"))
 }
 
 /// Calls an example that asks another server, which is one of this machine, and of which only one path is allowed.
