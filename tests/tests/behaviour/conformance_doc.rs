@@ -105,7 +105,8 @@ fn tests(source: &str) -> BTreeSet<&str> {
 fn places(path: &[&str]) -> Vec<String> {
     match path {
         [file] => {
-            ["tests/tests/behaviour", "tests/tests", "sdk-guest/tests"].map(|at| format!("{at}/{file}.rs")).to_vec()
+            let folders = ["tests/tests/behaviour", "tests/tests/login", "tests/tests", "sdk-guest/tests"];
+            folders.map(|at| format!("{at}/{file}.rs")).to_vec()
         }
         [name, modules @ .., "tests"] => {
             let folders = CRATES.iter().filter(|(known, _)| known == name);
@@ -212,7 +213,12 @@ fn functions_that_are_no_tests_are_told_from_tests() {
     for (path, files) in [
         (
             &["asking"][..],
-            &["tests/tests/behaviour/asking.rs", "tests/tests/asking.rs", "sdk-guest/tests/asking.rs"][..],
+            &[
+                "tests/tests/behaviour/asking.rs",
+                "tests/tests/login/asking.rs",
+                "tests/tests/asking.rs",
+                "sdk-guest/tests/asking.rs",
+            ][..],
         ),
         (&["wharf", "tests"], &["host/server/src/lib.rs"]),
         (

@@ -211,3 +211,22 @@ async fn a_stream_ends_with_its_token() {
     assert!(now() >= claims["exp"].as_u64().unwrap(), "it ends no earlier");
     server.terminate().await;
 }
+
+/// The id of a stream stands in a URL, so that it may be known to others. It is of no use to them.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_speaks_for_another_on_the_old_transport() {
+    let (folder, key) = (Folder::new(), Key::new("one"));
+    let issuer = Issuer::start(&[&key]).await;
+    let server = started(&folder, &issuer, "[protocol]\nsse = true").await;
+    let bearer = |subject: &str| format!("Bearer {}", key.token(&issuer.with("sub", Some(json!(subject)))));
+    let (ann, bob) = (bearer("ann"), bearer("bob"));
+    let mut stream = server.send("GET", "/sse", &[("Authorization", &ann), ("Accept", "text/event-stream")], b"").await;
+    let endpoint = stream.frame().await.unwrap();
+    let path = format!("/{}", endpoint.data.unwrap());
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
+    for (token, expected) in [(&bob, 404), (&ann, 202)] {
+        let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
+        assert_eq!(server.send("POST", &path, &headers, body.as_bytes()).await.status(), expected);
+    }
+    server.terminate().await;
+}

@@ -183,12 +183,13 @@ mod tests {
             method: Method::CallTool,
             name,
             arguments: &Value::Null,
+            known: vec![],
             plugin: "files",
             digest: &[7; 32],
             definition: [1; 32],
             folders: vec![("/srv".into(), true)],
             http: vec![],
-            grants: &(),
+            grants: String::new(),
         }
     }
 

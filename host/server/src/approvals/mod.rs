@@ -1,12 +1,12 @@
 //! A person's approval of calls: what is asked, what an approval is good for, and which are remembered. `methods::call` asks.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use self::{kept::Kept, remembered::Remembered, ticket::Tickets};
+use self::{kept::Kept, remembered::Remembered, subject::Kind, ticket::Tickets};
 use crate::{
     base::{principal::Principal, program},
     config::approvals::Remember,
@@ -33,7 +33,7 @@ pub struct Approvals {
     /// Approvals that are good until they are revoked. None: there is no place to keep them.
     pub kept: Option<Kept>,
     /// Approvals of clients without sessions that are good until wharf ends.
-    principals: Mutex<HashMap<Principal, Arc<Remembered>>>,
+    principals: Mutex<HashMap<Principal, Remembered>>,
     commands: Semaphore,
 }
 
@@ -48,17 +48,16 @@ impl Approvals {
         })
     }
 
-    /// What is remembered for a client without a session. None: too much is remembered already.
-    pub fn of(&self, principal: &Principal) -> Option<Arc<Remembered>> {
+    /// Whether such calls of a client without a session were approved of.
+    pub fn has(&self, principal: &Principal, kind: &Kind) -> bool {
+        self.principals.lock().get(principal).is_some_and(|remembered| remembered.has(kind))
+    }
+
+    /// Remembers an approval for a client without a session. False: too much is remembered already.
+    pub fn remember(&self, principal: &Principal, kind: Kind) -> bool {
         let mut principals = self.principals.lock();
-        if let Some(remembered) = principals.get(principal) {
-            return Some(Arc::clone(remembered));
-        }
-        let remembered = Arc::<Remembered>::default();
-        (principals.len() < MAX_PRINCIPALS).then(|| {
-            principals.insert(principal.clone(), Arc::clone(&remembered));
-            remembered
-        })
+        let room = principals.contains_key(principal) || principals.len() < MAX_PRINCIPALS;
+        room && principals.entry(principal.clone()).or_default().add(kind, None)
     }
 
     /// Asks the operator's program. It is told of the call in JSON on stdin, and answers with one word: `yes`, `session` or

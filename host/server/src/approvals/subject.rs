@@ -6,14 +6,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wharf_protocol::{Method, error::clip_to};
 
-use crate::base::{
-    request_state::canonical,
-    text::{escaped, escaped_json, hex},
-};
+use crate::base::text::{escaped, escaped_json, hex};
 
 /// How much of a call is shown: so many arguments, folders and rules, and so many characters of each.
 const MAX_SHOWN: usize = 16;
 const MAX_CHARS: usize = 400;
+/// How many of these are the end of a long text.
+const END_CHARS: usize = 100;
 /// How many digits of a digest are shown.
 const DIGITS: usize = 16;
 
@@ -24,6 +23,8 @@ pub struct Subject<'a> {
     /// The name as clients know it, or the URI.
     pub name: &'a str,
     pub arguments: &'a Value,
+    /// The names of the arguments that the tool's schema knows, which are shown before any others.
+    pub known: Vec<String>,
     pub plugin: &'a str,
     /// The SHA-256 of its component.
     pub digest: &'a [u8; 32],
@@ -33,8 +34,8 @@ pub struct Subject<'a> {
     pub folders: Vec<(String, bool)>,
     /// The rules of the requests that it may make.
     pub http: Vec<String>,
-    /// All that it is granted, so that an approval ends with any change of it.
-    pub grants: &'a (dyn std::fmt::Debug + Sync),
+    /// All that it is granted, and its own config, so that an approval ends with any change of them.
+    pub grants: String,
 }
 
 /// Calls are of the same kind if they differ in nothing but their arguments. What the plugin is, says and may touch counts.
@@ -43,7 +44,7 @@ pub struct Kind(pub [u8; 32]);
 
 impl Subject<'_> {
     pub fn kind(&self) -> Kind {
-        let Self { method, name, arguments: _, plugin, digest, definition, folders, http, grants } = self;
+        let Self { method, name, arguments: _, known: _, plugin, digest, definition, folders, http, grants } = self;
         let mut sha = Sha256::new();
         let mut add = |part: &[u8]| {
             sha.update((part.len() as u64).to_be_bytes());
@@ -55,7 +56,7 @@ impl Subject<'_> {
         }
         add(*digest);
         add(definition);
-        add(format!("{folders:?} {http:?} {grants:?}").as_bytes());
+        add(format!("{folders:?} {http:?} {grants}").as_bytes());
         Kind(sha.finalize().into())
     }
 
@@ -79,9 +80,13 @@ impl Subject<'_> {
         );
         list(&mut lines, "HTTP", self.http.iter().map(|rule| fenced(&escaped(&clip_to(rule, MAX_CHARS)))));
         let whole = self.arguments.to_string();
-        lines.push(format!("arguments: {} bytes, SHA-256 {}", whole.len(), short(&self.arguments_digest())));
+        lines.push(format!("arguments: {} bytes, SHA-256 {}", whole.len(), short(&Sha256::digest(&whole).into())));
         let members = self.arguments.as_object();
-        for (key, value) in members.into_iter().flatten().take(MAX_SHOWN) {
+        // Whoever made the call chose the order of its arguments, and could put others before those that matter.
+        let is_known = |key: &String| self.known.contains(key);
+        let mut ordered: Vec<_> = members.into_iter().flatten().collect();
+        ordered.sort_by_key(|(key, _)| !is_known(key));
+        for (key, value) in ordered.into_iter().take(MAX_SHOWN) {
             lines.push(format!("  {}: {}", shown(&Value::from(key.as_str())), shown(value)));
         }
         let more = members.map_or(0, serde_json::Map::len).saturating_sub(MAX_SHOWN);
@@ -114,12 +119,6 @@ impl Subject<'_> {
         })
         .to_string()
     }
-
-    fn arguments_digest(&self) -> [u8; 32] {
-        let mut text = String::new();
-        canonical(self.arguments, &mut text);
-        Sha256::digest(text).into()
-    }
 }
 
 fn list(lines: &mut Vec<String>, title: &str, all: impl ExactSizeIterator<Item = String>) {
@@ -134,13 +133,17 @@ fn list(lines: &mut Vec<String>, title: &str, all: impl ExactSizeIterator<Item =
     }
 }
 
-/// A value as JSON, with its beginning only if it is long.
+/// A value as JSON, with its beginning and its end only if it is long.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     let chars = text.chars().count();
-    let clipped: String = text.chars().take(MAX_CHARS).collect();
-    let clipped = fenced(&escaped_json(&clipped));
-    if chars > MAX_CHARS { format!("{clipped} … ({chars} characters in all)") } else { clipped }
+    let safe = |part: String| fenced(&escaped_json(&part));
+    if chars <= MAX_CHARS {
+        return safe(text);
+    }
+    let begin: String = text.chars().take(MAX_CHARS - END_CHARS).collect();
+    let end: String = text.chars().skip(chars - END_CHARS).collect();
+    format!("{} … {} ({chars} characters in all)", safe(begin), safe(end))
 }
 
 /// Nothing in a fence may end it.
@@ -166,12 +169,13 @@ mod tests {
             method: Method::CallTool,
             name,
             arguments,
+            known: vec!["path".into()],
             plugin: "files",
             digest: &DIGEST,
             definition: [1; 32],
             folders: vec![("/srv/a".into(), true), ("/srv/b".into(), false)],
             http: vec!["GET HEAD https://a.example".into()],
-            grants: &(),
+            grants: String::new(),
         }
     }
 
@@ -183,7 +187,7 @@ mod tests {
                         /srv/a (read and write)\n  /srv/b (read)\nHTTP:\n  GET HEAD https://a.example\narguments: 39 bytes, \
                         SHA-256 ";
         assert!(text.starts_with(expected), "{text}");
-        assert!(text.ends_with("\n  \"content\": \"two\\nlines\"\n  \"path\": \"a.txt\"\n```"), "{text}");
+        assert!(text.ends_with("\n  \"path\": \"a.txt\"\n  \"content\": \"two\\nlines\"\n```"), "{text}");
     }
 
     #[test]
@@ -217,6 +221,19 @@ mod tests {
     }
 
     #[test]
+    fn what_the_schema_knows_comes_first_and_of_long_texts_the_end_too() {
+        let mut many: serde_json::Map<_, _> =
+            (0..50).map(|number| (format!("x{number}"), json!("y".repeat(500)))).collect();
+        many.insert("path".into(), json!(format!("{}/etc/passwd", "../".repeat(400))));
+        let text = subject("a", &many.into()).text();
+        let first = text.lines().find(|line| line.starts_with("  \"")).unwrap();
+        assert!(
+            first.starts_with("  \"path\": \"../") && first.contains("/etc/passwd\" (1213 characters in all)"),
+            "{first}"
+        );
+    }
+
+    #[test]
     fn calls_are_of_one_kind_only_if_nothing_but_the_arguments_differs() {
         let (one, other) = (json!({ "a": 1 }), json!({ "a": 2 }));
         let kind = subject("a", &one).kind();
@@ -232,7 +249,7 @@ mod tests {
             Subject { folders: vec![("/srv/a".into(), true), ("/srv/b".into(), true)], ..base.clone() },
             Subject { folders: vec![], ..base.clone() },
             Subject { http: vec![], ..base.clone() },
-            Subject { grants: &1, ..base.clone() },
+            Subject { grants: "more".into(), ..base.clone() },
         ] {
             assert_ne!(different.kind(), kind, "{different:?}");
         }

@@ -37,6 +37,8 @@ const BATCH_BYTES: usize = 1 << 20;
 const KEPT_BYTES: usize = 64 << 10;
 /// A write that takes longer than this leaves the following ones to the thread.
 const SLOW: Duration = Duration::from_millis(5);
+/// For how long the thread then writes all of them.
+const SLOW_FOR: Duration = Duration::from_secs(1);
 /// For how long a line may be in the system's memory only.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
 /// How often the operator's log is told the head, if it has changed.
@@ -164,12 +166,13 @@ impl Desk {
         let was_synced = writer.sync_at.is_none();
         let began = Instant::now();
         let written = writer.write_one(members, began);
+        let slow = writer.is_slow_since(began);
         drop(writer);
         let Ok(Some(seq)) = written else {
             self.direct.store(false, Ordering::Release);
             return None;
         };
-        if began.elapsed() > SLOW {
+        if slow {
             self.direct.store(false, Ordering::Release);
             self.wake();
         } else {
@@ -207,8 +210,9 @@ impl Desk {
             writer.take_all(&self.queue);
             let written = writer.write_all(false);
             let wakes = was_synced && writer.sync_at.is_some();
+            let slow = writer.is_slow_since(began);
             drop(writer);
-            if !matches!(written, Ok(Written::All)) || began.elapsed() > SLOW {
+            if slow || !matches!(written, Ok(Written::All)) {
                 self.direct.store(false, Ordering::Release);
                 return self.wake();
             }
@@ -231,8 +235,10 @@ impl Desk {
             if closed {
                 return writer.end();
             }
+            let began = Instant::now();
             writer.turn();
-            let (sync, healthy, until) = (writer.due(), writer.failure.is_none(), writer.deadline());
+            writer.is_slow_since(began);
+            let (sync, healthy, until) = (writer.due(), writer.is_quick(), writer.deadline());
             drop(writer);
             if let Some(file) = sync {
                 // Others write meanwhile.
@@ -262,6 +268,8 @@ struct Writer {
     buffer: Vec<u8>,
     /// When what was written has to reach the disk.
     sync_at: Option<Instant>,
+    /// When a write was slow.
+    slow_at: Option<Instant>,
     /// The last head that the operator's log was told, and when.
     told: (Head, Instant),
     failure: Option<Failure>,
@@ -294,6 +302,7 @@ impl Writer {
             waiting: VecDeque::new(),
             buffer: Vec::new(),
             sync_at: None,
+            slow_at: None,
             told: (head, Instant::now()),
             failure: None,
             last_complaint: None,
@@ -312,13 +321,29 @@ impl Writer {
         }
     }
 
+    /// Whether what began then took too long for those who add lines to wait for it. If so, they do not for a while.
+    fn is_slow_since(&mut self, began: Instant) -> bool {
+        let now = Instant::now();
+        let slow = now.duration_since(began) > SLOW;
+        if slow {
+            self.slow_at = Some(now);
+        }
+        slow
+    }
+
+    /// Whether those who add lines may write them.
+    fn is_quick(&self) -> bool {
+        self.failure.is_none() && self.slow_at.is_none_or(|at| at.elapsed() >= SLOW_FOR)
+    }
+
     /// When there is something to do, even if no line comes.
     fn deadline(&self) -> Option<Instant> {
         if let Some(failure) = &self.failure {
             return Some(failure.retry_at);
         }
         let tell_at = (self.told.0 != self.head).then(|| self.told.1 + HEAD_AFTER);
-        self.sync_at.into_iter().chain(tell_at).min()
+        let quick_at = self.slow_at.map(|at| at + SLOW_FOR).filter(|at| *at > Instant::now());
+        self.sync_at.into_iter().chain(tell_at).chain(quick_at).min()
     }
 
     /// The file, if it is to be synced now.

@@ -12,7 +12,7 @@ use jsonwebtoken::{
     jwk::{Jwk, PublicKeyUse},
 };
 use parking_lot::Mutex;
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
 
 use super::{
     fetch,
@@ -29,7 +29,11 @@ const LAST_GOOD: Duration = Duration::from_secs(24 * 3600);
 /// The most keys of one issuer.
 const MAX_KEYS: usize = 100;
 
-pub struct Keys {
+/// Cheap to clone; all clones are the same.
+#[derive(Clone)]
+pub struct Keys(Arc<Inner>);
+
+struct Inner {
     issuer: String,
     source: KeySource,
     tls: Arc<Tls>,
@@ -53,22 +57,20 @@ struct Key {
 /// Why there is no key.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoKey {
+    /// The issuer has none of this name.
     Unknown,
+    /// Nobody knows, because the issuer could not be asked.
     Unavailable,
 }
 
 impl Keys {
     pub fn new(issuer: &Issuer, tls: Arc<Tls>) -> Self {
         let (known, tried) = (Mutex::default(), AsyncMutex::default());
-        Self { issuer: issuer.url.clone(), source: issuer.keys.clone(), tls, known, tried }
-    }
-
-    pub fn are_there(&self) -> bool {
-        self.known().is_some()
+        Self(Arc::new(Inner { issuer: issuer.url.clone(), source: issuer.keys.clone(), tls, known, tried }))
     }
 
     pub async fn warm_up(&self) {
-        self.fetch_after(None).await;
+        self.fetch_after(Instant::now()).await;
     }
 
     /// The key with this name, for this algorithm. `wrong_since`: the one that was known then did not fit.
@@ -78,39 +80,58 @@ impl Keys {
         algorithm: Algorithm,
         wrong_since: Option<Instant>,
     ) -> Result<DecodingKey, NoKey> {
-        let known = self.known();
+        let known = self.0.known();
         let found = known.as_ref().and_then(|known| known.find(kid, algorithm));
-        let fresh = known.as_ref().is_some_and(|known| known.fetched.elapsed() < OLD);
-        if let Some(found) = &found
-            && fresh
+        if let Some(found) = found
             && wrong_since.is_none()
         {
-            return Ok(found.clone());
+            if known.is_some_and(|known| known.fetched.elapsed() >= OLD) {
+                // Nobody waits for an issuer whose keys are there.
+                self.begin_to_fetch(Instant::now());
+            }
+            return Ok(found);
         }
-        self.fetch_after(wrong_since).await;
-        match self.known() {
-            Some(known) => known.find(kid, algorithm).ok_or(NoKey::Unknown),
-            None => Err(NoKey::Unavailable),
-        }
+        self.fetch_after(wrong_since.unwrap_or_else(Instant::now)).await;
+        let known = self.0.known().ok_or(NoKey::Unavailable)?;
+        // If the issuer could not be asked just now, it may have a key of this name by now.
+        let current = known.fetched.elapsed() < AGAIN;
+        known.find(kid, algorithm).ok_or(if current { NoKey::Unknown } else { NoKey::Unavailable })
     }
 
+    /// Fetches the keys, unless that was tried a moment ago, or since then.
+    async fn fetch_after(&self, since: Instant) {
+        // This fails only if the task panicked, and then nothing is known that was not known before.
+        self.begin_to_fetch(since).await.ok();
+    }
+
+    /// The same in a task of its own, which goes on if the request is given up that needs it: otherwise whoever gives up again and
+    /// again would keep everybody from the keys.
+    fn begin_to_fetch(&self, since: Instant) -> JoinHandle<()> {
+        let inner = Arc::clone(&self.0);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it ends by itself, within the time that an issuer has to answer"
+        )]
+        tokio::spawn(async move { inner.fetch_after(since).await })
+    }
+}
+
+impl Inner {
     /// What is known and not too old.
     fn known(&self) -> Option<Known> {
         self.known.lock().clone().filter(|known| known.fetched.elapsed() < LAST_GOOD)
     }
 
-    /// Fetches the keys, unless that was tried a moment ago or somebody else has just done it.
-    async fn fetch_after(&self, since: Option<Instant>) {
-        let asked = Instant::now();
+    async fn fetch_after(&self, since: Instant) {
         let mut tried = self.tried.lock().await;
-        if tried.is_some_and(|at| at.elapsed() < AGAIN || at >= since.unwrap_or(asked)) {
+        if tried.is_some_and(|at| at.elapsed() < AGAIN || at >= since) {
             return;
         }
         *tried = Some(Instant::now());
         match self.fetch().await {
             Ok(keys) => *self.known.lock() = Some(Known { keys: keys.into(), fetched: Instant::now() }),
             Err(error) => {
-                let kept = if self.are_there() { "; those that are known are still used" } else { "" };
+                let kept = if self.known().is_some() { "; those that are known are still used" } else { "" };
                 tracing::warn!(
                     "the keys of {} cannot be fetched: {}{kept}",
                     self.issuer,
@@ -131,13 +152,17 @@ impl Keys {
 }
 
 impl Known {
-    /// Without a name, the only key of its kind counts.
+    /// Without a name in the token or at the keys, the only key of its kind counts.
     fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let fits =
             |key: &&Key| key.algorithm.is_none_or(|own| own == algorithm) && key.key.family() == algorithm.family();
-        let mut named = self.keys.iter().filter(fits).filter(|key| kid.is_none() || key.kid.as_deref() == kid);
-        let first = named.next()?;
-        (kid.is_some() || named.next().is_none()).then(|| first.key.clone())
+        let mut named = self.keys.iter().filter(fits).filter(|key| kid.is_some() && key.kid.as_deref() == kid);
+        if let Some(named) = named.next() {
+            return Some(named.key.clone());
+        }
+        let mut others = self.keys.iter().filter(fits).filter(|key| kid.is_none() || key.kid.is_none());
+        let only = others.next()?;
+        others.next().is_none().then(|| only.key.clone())
     }
 }
 

@@ -63,13 +63,19 @@ impl Auth {
         }
     }
 
-    /// Whether there are keys of all issuers.
-    pub fn is_ready(&self) -> bool {
-        self.keys.iter().all(Keys::are_there)
+    /// The metadata of the first issuer. None: it cannot be fetched now.
+    pub async fn issuer_metadata(self: &Arc<Self>) -> Option<Arc<str>> {
+        let auth = Arc::clone(self);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it ends by itself, within the time that an issuer has to answer"
+        )]
+        let fetching = tokio::spawn(async move { auth.mirror().await });
+        // It goes on if the request is given up, so that the issuer is asked no more often for that.
+        fetching.await.ok().flatten()
     }
 
-    /// The metadata of the first issuer. None: it cannot be fetched now.
-    pub async fn issuer_metadata(&self) -> Option<Arc<str>> {
+    async fn mirror(&self) -> Option<Arc<str>> {
         let mut mirrored = self.mirrored.lock().await;
         if let Some((at, text)) = &*mirrored
             && at.elapsed() < MIRRORED

@@ -16,6 +16,16 @@ pub struct Settings {
     pub issuers: Vec<Issuer>,
 }
 
+impl Settings {
+    /// The files of keys.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.issuers.iter().filter_map(|issuer| match &issuer.keys {
+            KeySource::File(path) => Some(path.clone()),
+            KeySource::Discovered | KeySource::Url(_) => None,
+        })
+    }
+}
+
 /// One identity provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Issuer {

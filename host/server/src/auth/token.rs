@@ -116,7 +116,9 @@ impl Claims {
             return Err("its issuer is not trusted here");
         }
         // Keycloak's refresh and ID tokens are signed like its access tokens.
-        if self.text("typ").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) || self.0.contains_key("nonce") {
+        if self.text("typ").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer"))
+            || ["nonce", "at_hash", "c_hash"].iter().any(|key| self.0.contains_key(*key))
+        {
             return Err("it is no access token");
         }
         let audience: Vec<&str> = match self.0.get("aud") {
@@ -154,6 +156,8 @@ impl Claims {
         let scopes: HashSet<String> =
             ["scope", "scp"].iter().flat_map(|key| self.words(key)).take(MAX_SCOPES).collect();
         let user = User { issuer: issuer.url.clone(), subject: subject.to_owned() };
+        // In the time by which clocks may differ, a token is good; what waits for changes must not end at once then.
+        let expires = if expires > now { expires } else { expires + LEEWAY };
         Ok(Identity { principal: Principal::User(Arc::new(user)), scopes: Arc::new(scopes), expires })
     }
 }

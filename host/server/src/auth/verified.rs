@@ -10,8 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::identity::Identity;
 
-/// For how long a token is taken for good that was. A token that its issuer revokes is refused after that at the latest, if its key is
-/// gone.
+/// For how long a token is taken for good that was.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 const MAX_TOKENS: usize = 10_000;
 

@@ -1,6 +1,6 @@
 //! Programs that the operator names, started without a shell: they get a text, and what they print is the answer.
 
-use std::{process::Stdio, time::Duration};
+use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -42,6 +42,20 @@ pub async fn run(command: &[String], input: &[u8], most: usize, within: Duration
         Ok(printed) => printed,
         Err(_) => bail!("`{program}` took longer than {} s", within.as_secs()),
     }
+}
+
+/// The files that decide what a command does: the program, where the shell would find it, and arguments that are files.
+#[expect(clippy::disallowed_methods, reason = "only looks where a program lies that the operator names")]
+pub fn files(command: &[String]) -> Vec<PathBuf> {
+    let Some((program, arguments)) = command.split_first() else { return Vec::new() };
+    let found = if program.contains('/') {
+        vec![PathBuf::from(program)]
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|folder| folder.join(program)).filter(|file| file.is_file()).collect()
+    };
+    let named = arguments.iter().map(PathBuf::from).filter(|file| file.is_absolute() && file.is_file());
+    found.into_iter().chain(named).collect()
 }
 
 #[cfg(test)]

@@ -85,6 +85,13 @@ impl Offer {
 }
 
 impl OfferedTool {
+    /// The names of the arguments that its schema knows.
+    pub fn arguments(&self) -> Vec<String> {
+        let schema: Value = serde_json::from_str(self.input.text.get()).unwrap_or_default();
+        let known = schema.get("properties").and_then(Value::as_object);
+        known.into_iter().flat_map(|known| known.keys().cloned()).collect()
+    }
+
     /// A digest of all that clients see of it.
     pub fn fingerprint(&self) -> [u8; 32] {
         fingerprint(&self.published)

@@ -75,7 +75,7 @@ pub struct Server {
     /// The hints that the operator was given, by plugin.
     hinted: Mutex<HashMap<String, HashSet<String>>>,
     /// Checks access tokens, if the config names who issues them.
-    pub auth: Option<Auth>,
+    pub auth: Option<Arc<Auth>>,
     /// What is known of calls that a person has to approve.
     pub approvals: Approvals,
     /// Has to approve every call, if there is one.
@@ -100,7 +100,7 @@ impl Server {
             scopes,
             auth: startup.auth.as_ref().map(|settings| {
                 let roots = Arc::new(Roots::new(config.egress.trust.clone()));
-                Auth::new(Arc::clone(settings), &Arc::new(Tls::new(&roots)))
+                Arc::new(Auth::new(Arc::clone(settings), &Arc::new(Tls::new(&roots))))
             }),
             approvals: Approvals::new(approvals::file())?,
             approver,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail, ensure};
 
 use super::{base_dirs, pattern::Pattern, raw};
+use crate::base::program;
 
 /// What the config says of the calls of one plugin that a person has to approve.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +76,14 @@ impl Approvals {
             Some(other) => bail!("`remember`: `{other}` is none of \"never\", \"session\", \"always\""),
         };
         Ok(Self { asker, remember })
+    }
+
+    /// The program that asks, if there is one, and what else of its command are files: whoever writes these approves.
+    pub fn programs(&self) -> Vec<PathBuf> {
+        match &self.asker {
+            Asker::Client => Vec::new(),
+            Asker::Command(command) => program::files(command),
+        }
     }
 
     /// What `confirm` of a plugin means.

@@ -241,6 +241,7 @@ impl Config {
         let log = self.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
         let now =
             plugins.chain(own).map(Path::to_path_buf).chain(within_folders).chain(log).chain(approvals::trusted());
+        let now = now.chain(self.approvals.programs()).chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
         // What wharf would trust by default at its next start is protected as well, even if this start uses other files.
         let later =
             super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));

@@ -51,7 +51,8 @@ pub struct Settings {
 impl Settings {
     /// The files that it names, whose contents wharf trusts.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
-        self.trust.files.iter().chain(self.secrets.values().filter_map(Source::file)).cloned()
+        let programs = self.secrets.values().flat_map(Source::programs);
+        self.trust.files.iter().chain(self.secrets.values().filter_map(Source::file)).cloned().chain(programs)
     }
 }
 

@@ -103,6 +103,14 @@ impl Source {
         }
     }
 
+    /// The files that decide what it is, if a program says it.
+    pub fn programs(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Command(command) => program::files(command),
+            _ => Vec::new(),
+        }
+    }
+
     async fn fetch(&self) -> Result<String> {
         match self {
             Self::Env(name) => std::env::var(name).with_context(|| format!("the variable {name}")),

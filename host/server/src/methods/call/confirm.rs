@@ -8,7 +8,7 @@ use wharf_sandbox::model::Abilities;
 
 use super::{failed::Failed, request::Request};
 use crate::{
-    access::{capability::Access, scope::CallRoots},
+    access::{capability::Access, open::OpenRoot, scope::CallRoots},
     approvals::{
         answer::{self, KEY},
         kept,
@@ -50,12 +50,19 @@ pub async fn pass(
     if let Some(known) = gate.known() {
         return Ok(Some(known));
     }
+    // One question at a time in a session, until the answer is remembered, and none that the answer to another has made needless.
+    let _turn = match &ctx.session {
+        Some(session) => tokio::time::timeout(PERSON, session.approvals.turn.lock()).await.ok(),
+        None => None,
+    };
+    if let Some(known) = gate.known() {
+        return Ok(Some(known));
+    }
     let answered = match &confirm.asker {
         Asker::Command(command) => gate.ask_program(command).await,
         Asker::Client => gate.ask_client(offered, carried).await,
     };
     match answered {
-        Ok(Answered::Known(known)) => Ok(Some(known)),
         Ok(Answered::Yes(remember)) => {
             carried.approval.given = Some(kind.0);
             // While the person thought, the operator may have taken something away.
@@ -63,6 +70,15 @@ pub async fn pass(
                 let id = &request.served.config.id;
                 let gone = format!("The operator took away access of the plugin `{id}`; nothing was run.");
                 return Err(gate.refuse(gone).await);
+            }
+            // And the client may have closed a folder that was shown.
+            if let Some(session) = ctx.session.as_ref().filter(|_| !roots.0.is_empty() && ctx.roots.is_none()) {
+                let now = session.roots(&ctx.server, &ctx.outbox).await;
+                let open = |shown: &OpenRoot| now.0.iter().any(|root| root.same_place(shown));
+                if !roots.0.iter().all(|root| open(root) || ctx.server.scopes.is_fixed(root)) {
+                    let closed = "A root that was shown has been closed meanwhile; nothing was run.";
+                    return Err(gate.refuse(closed.to_owned()).await);
+                }
             }
             gate.remember(remember).await;
             Ok(Some(match confirm.asker {
@@ -99,7 +115,9 @@ fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> Subject<'a> {
     let dirs = config.grants.dirs.0.iter().map(|dir| (dir.host.display().to_string(), dir.access));
     let roots = config.grants.roots.0.map(|access| roots.0.iter().map(move |root| (root.shown.clone(), access)));
     let folders = dirs.chain(roots.into_iter().flatten());
+    let known = request.tool.map(|tool| tool.arguments()).unwrap_or_default();
     Subject {
+        known,
         method: request.method,
         name: request.name,
         arguments: request.arguments,
@@ -108,7 +126,7 @@ fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> Subject<'a> {
         definition: request.tool.map(|tool| tool.fingerprint()).unwrap_or_default(),
         folders: folders.map(|(path, access)| (path, access == Access::ReadWrite)).collect(),
         http: config.grants.http.0.rules.iter().map(ToString::to_string).collect(),
-        grants: &config.grants,
+        grants: format!("{:?} {}", config.grants, config.settings.json()),
     }
 }
 
@@ -124,8 +142,6 @@ enum Answered {
     Yes(Remember),
     /// A sentence for the model.
     No(String),
-    /// While this call waited for its turn, such calls were approved.
-    Known(Approval),
 }
 
 impl Gate<'_> {
@@ -138,7 +154,7 @@ impl Gate<'_> {
         let remembered = match &self.ctx.session {
             Some(session) => session.approvals.remembered.has(&self.kind),
             None if *principal == Principal::Anonymous => false,
-            None => server.approvals.of(principal).is_some_and(|remembered| remembered.has(&self.kind)),
+            None => server.approvals.has(principal, &self.kind),
         };
         if remembered {
             return Some(Approval::Session);
@@ -191,11 +207,6 @@ impl Gate<'_> {
             });
         }
         if let Some(session) = &ctx.session {
-            // One question at a time, and none that the answer to another has made needless.
-            let _turn = tokio::time::timeout(PERSON, session.approvals.turn.lock()).await.ok();
-            if let Some(known) = self.known() {
-                return Ok(Answered::Known(known));
-            }
             let (method, params) = ctx.encoder.question(&question);
             let reply = session.ask(&ctx.outbox, method, params, PERSON).await;
             return Ok(match reply {
@@ -237,7 +248,11 @@ impl Gate<'_> {
         let (ctx, server) = (self.ctx, &self.ctx.server);
         let kept = match remember {
             Remember::Never => return,
-            Remember::Session => self.remember_for_session().then_some(Approval::Session),
+            Remember::Session if self.remember_for_session() => Some(Approval::Session),
+            Remember::Session => {
+                tracing::warn!("an approval is not remembered: too many are");
+                None
+            }
             Remember::Always => match self.keep().await {
                 Ok(()) => Some(Approval::Always),
                 Err(error) => {
@@ -263,7 +278,7 @@ impl Gate<'_> {
                 let charge = session.account.charge(KIND_BYTES).ok();
                 charge.is_some_and(|charge| session.approvals.remembered.add(self.kind, Some(charge)))
             }
-            None => server.approvals.of(&ctx.principal).is_some_and(|remembered| remembered.add(self.kind, None)),
+            None => server.approvals.remember(&ctx.principal, self.kind),
         }
     }
 

@@ -6,7 +6,7 @@ use wharf_sandbox::Scope;
 
 use super::failed::Failed;
 use crate::{
-    approvals::ticket::Redeemed,
+    approvals::{answer, ticket::Redeemed},
     base::request_state::{self, Binding, Carried},
     bridge::OfferedTool,
     client::context::Context,
@@ -63,6 +63,15 @@ impl Request<'_> {
             return Ok(Carried::default());
         };
         let mut carried = ctx.server.seal.open(token, &self.binding(ctx))?;
+        // A question that is not answered with a yes approves of nothing, so nothing is used up.
+        let reply = retry.input_responses.as_ref().and_then(|responses| responses.get(answer::KEY)?.get("action"));
+        let approves = carried.approval.by_program
+            || carried.approval.given.is_some()
+            || reply.is_some_and(|action| action == "accept");
+        if !approves {
+            carried.ticket = None;
+            return Ok(carried);
+        }
         match carried.ticket.take().map(|ticket| ctx.server.approvals.tickets.redeem(&ticket)) {
             Some(Redeemed::Used) => {
                 return Err(RpcError::invalid_params(

@@ -69,12 +69,14 @@ pub async fn run_once<O: Operation>(
         }
     };
     let report = tokio::select! {
-        report = call => report,
+        // What was taken away before the run begins, it must not have for a moment.
+        biased;
         () = served.revoked.cancelled() => {
             tracing::info!(plugin = id, "stopped a call whose access was taken away");
             kept(record.stop(Ended::Revoked).await)?;
             return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during the call.")));
         }
+        report = call => report,
         () = lost => {
             tracing::info!(plugin = id, "stopped a call whose root was closed");
             kept(record.stop(Ended::Revoked).await)?;

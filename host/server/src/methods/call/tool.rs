@@ -102,7 +102,8 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
         };
     // The plugin gets what was checked, which is what the client wrote unless nulls were taken out. Sealed state is bound to
     // what the client wrote.
-    let (text, arguments) = if without_nulls {
+    // What a person is shown is what the plugin gets, even of numbers that no computer keeps as they are written.
+    let (text, arguments) = if without_nulls || served.config.confirm.is_some() {
         (arguments.to_string(), bridge::arguments(written)?)
     } else {
         (written.map_or("{}", RawValue::get).to_owned(), arguments)

@@ -54,7 +54,7 @@ async fn issuer(State(shared): State<Shared>, request: HttpRequest) -> HttpRespo
 }
 
 impl Shared {
-    fn served(&self, request: &HttpRequest) -> Option<&crate::auth::Auth> {
+    fn served(&self, request: &HttpRequest) -> Option<&Arc<crate::auth::Auth>> {
         guard::check_host(&self.server.startup.http, request.headers()).ok()?;
         self.server.auth.as_ref()
     }

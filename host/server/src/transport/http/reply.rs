@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use axum::{
@@ -12,7 +12,7 @@ use axum::{
     response::{IntoResponse, Response as HttpResponse},
 };
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use tokio::{sync::mpsc, time::Interval};
 use wharf_protocol::{RpcError, revision::Era};
@@ -211,4 +211,10 @@ impl Stream for Events {
 /// The response to messages that need no answer.
 pub fn accepted() -> HttpResponse {
     StatusCode::ACCEPTED.into_response()
+}
+
+/// Ends a stream when the token ends with which it was opened. Its client comes back with another.
+pub fn ending(response: HttpResponse, expires: SystemTime) -> HttpResponse {
+    let left = expires.duration_since(SystemTime::now()).unwrap_or_default();
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(tokio::time::sleep(left)))))
 }

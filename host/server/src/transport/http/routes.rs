@@ -1,15 +1,13 @@
 //! What is served at which path. The path of MCP itself leads to `endpoint`.
 
-use std::{sync::Arc, time::SystemTime};
+use std::sync::Arc;
 
 use axum::{
     Router,
-    body::Body,
     extract::{Request as HttpRequest, State},
     response::{IntoResponse, Response as HttpResponse},
     routing::{any, get},
 };
-use futures_util::StreamExt;
 use http::{HeaderValue, Method, StatusCode, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
@@ -18,6 +16,7 @@ use super::{
     entry::{Entered, enter},
     guard, login,
     refused::Refused,
+    reply::ending,
     sse_legacy,
 };
 use crate::client::server::Server;
@@ -99,10 +98,4 @@ async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> 
         }
         Err(refused) => refused.into_response(),
     }
-}
-
-/// Ends a stream when the token ends with which it was opened. Its client comes back with another.
-fn ending(response: HttpResponse, expires: SystemTime) -> HttpResponse {
-    let left = expires.duration_since(SystemTime::now()).unwrap_or_default();
-    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(tokio::time::sleep(left)))))
 }

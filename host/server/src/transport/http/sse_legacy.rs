@@ -26,10 +26,10 @@ use super::{
     entry::{Entered, enter},
     headers::accepts,
     refused::Refused,
-    reply::{KEEP_ALIVE, accepted, event, event_stream},
+    reply::{KEEP_ALIVE, accepted, ending, event, event_stream},
 };
 use crate::{
-    base::random_id,
+    base::{principal::Principal, random_id},
     client::outbox::{Outbox, Queued},
     observe::record::Transport,
     transport::pipe::{Client, Pipe},
@@ -40,7 +40,8 @@ const QUEUED_BYTES: u32 = 256 * 1024;
 
 struct Streams {
     endpoint: Arc<Endpoint>,
-    by_id: Mutex<HashMap<String, Arc<Pipe>>>,
+    /// Each with whose it is.
+    by_id: Mutex<HashMap<String, (Principal, Arc<Pipe>)>>,
 }
 
 /// `GET /sse` and `POST /messages`.
@@ -51,7 +52,7 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    let Entered { request, peer, principal, expires: _ } = match enter(server, request).await {
+    let Entered { request, peer, principal, expires } = match enter(server, request).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -64,10 +65,10 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
     let (outbox, messages) = Outbox::new(QUEUED_BYTES, peer.account().clone());
-    let pipe =
-        Pipe::new(Arc::clone(server), outbox, Client { principal, roots: None, transport: Transport::Http }, false);
+    let client = Client { principal: principal.clone(), roots: None, transport: Transport::Http };
+    let pipe = Pipe::new(Arc::clone(server), outbox, client, false);
     let busy = peer.work();
-    streams.by_id.lock().insert(id.clone(), Arc::clone(&pipe));
+    streams.by_id.lock().insert(id.clone(), (principal, Arc::clone(&pipe)));
     let open = Open {
         greeting: Some(format!("event: endpoint\ndata: messages?session={id}\n\n").into()),
         messages,
@@ -77,10 +78,14 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         _permit: permit,
         _busy: busy,
     };
-    event_stream(Body::from_stream(stream::unfold(open, |mut open| async move {
+    let stream = event_stream(Body::from_stream(stream::unfold(open, |mut open| async move {
         let bytes = open.next().await?;
         Some((Ok::<_, Infallible>(bytes), open))
-    })))
+    })));
+    match expires {
+        Some(expires) => ending(stream, expires),
+        None => stream,
+    }
 }
 
 /// A client's stream. When it is dropped, everything of the client is.
@@ -123,12 +128,14 @@ impl Drop for Listed {
 /// Takes a message from a client. The answer goes to the client's stream.
 async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let endpoint = &streams.endpoint;
-    let Entered { request, peer, .. } = match enter(&endpoint.server, request).await {
+    let Entered { request, peer, principal, .. } = match enter(&endpoint.server, request).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
     let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default();
-    let Some(pipe) = streams.by_id.lock().get(id).cloned() else {
+    // The id is a secret of its client, but it stands in URLs, which proxies write down.
+    let pipe = streams.by_id.lock().get(id).filter(|(owner, _)| *owner == principal).map(|(_, pipe)| Arc::clone(pipe));
+    let Some(pipe) = pipe else {
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such stream; open one at /sse").into_response();
     };
     let _busy = peer.work();
