@@ -1,6 +1,8 @@
 //! What clients, models and plugins may try, and what comes of it.
 
-use e2e::{Folder, Pipe, Server, Value, is_error, json, together};
+use std::time::Instant;
+
+use e2e::{Folder, PATIENCE, Pipe, Server, Value, is_error, json, together};
 
 use crate::{accept, answering, asked, can_ask, files, renew, write, written};
 
@@ -127,6 +129,36 @@ async fn whoever_changes_what_was_shown_is_asked_about_it_again() {
     let params = answering("write_file", &arguments, &state, &yes());
     let result = pipe.modern("tools/call", params, can_ask()).await.unwrap();
     assert!(!is_error(&result), "{result}");
+    pipe.close().await;
+}
+
+/// Another component in the place of the one that was shown is not what the person approved of, nor what was approved for a session.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_component_is_asked_about_anew() {
+    let (folder, mut pipe, arguments, state) = begun("confirm = \"writes\"").await;
+    let plugin = folder.join("plugins/files.wasm").display().to_string();
+    let another = async |folder: &Folder, pipe: &Pipe, text: &str| {
+        let served = pipe.log().matches(" serving").count();
+        let embedded = folder.run(&["embed", "--instructions", text, &plugin], &[]).await;
+        assert!(embedded.status.success(), "{}", e2e::folder::stderr(&embedded));
+        let began = Instant::now();
+        while pipe.log().matches(" serving").count() == served {
+            assert!(began.elapsed() < PATIENCE, "the file is not followed: {}", pipe.log());
+            tokio::task::yield_now().await;
+        }
+    };
+    another(&folder, &pipe, "one").await;
+    let said = refused(&mut pipe, answering("write_file", &arguments, &state, &yes())).await;
+    assert!(said.contains("not from here, not for this request"), "{said}");
+    assert_eq!(written(&folder, "a.txt"), None);
+
+    let call = json!({ "name": "write_file", "arguments": arguments });
+    let (_, state) = asked(&pipe.modern("tools/call", call.clone(), can_ask()).await.unwrap());
+    let remembering = answering("write_file", &arguments, &state, &accept(json!({ "remember": "session" })));
+    assert!(!is_error(&pipe.modern("tools/call", remembering, can_ask()).await.unwrap()));
+    assert!(!is_error(&pipe.modern("tools/call", call.clone(), can_ask()).await.unwrap()));
+    another(&folder, &pipe, "two").await;
+    asked(&pipe.modern("tools/call", call, can_ask()).await.unwrap());
     pipe.close().await;
 }
 

@@ -44,8 +44,12 @@ pub async fn pass(
     let subject = subject(request, roots);
     let kind = subject.kind();
     let gate = Gate { ctx, request, confirm, subject, kind };
+    let by = match confirm.asker {
+        Asker::Client => Approval::Client,
+        Asker::Command(_) => Approval::Command,
+    };
     if carried.approval.given == Some(kind.0) {
-        return Ok(Some(Approval::Client));
+        return Ok(Some(by));
     }
     if let Some(known) = gate.known() {
         return Ok(Some(known));
@@ -81,10 +85,7 @@ pub async fn pass(
                 }
             }
             gate.remember(remember).await;
-            Ok(Some(match confirm.asker {
-                Asker::Client => Approval::Client,
-                Asker::Command(_) => Approval::Command,
-            }))
+            Ok(Some(by))
         }
         Ok(Answered::No(text)) => {
             ctx.server.refusals.say_of(DENIED, || request.name.to_owned());
