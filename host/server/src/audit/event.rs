@@ -1,152 +1,114 @@
 //! What a line of the audit log says of anything else than a run. Names are as in `entry`.
 
-use std::{
-    path::Path,
-    time::{Duration, SystemTime},
-};
+use std::{path::Path, time::Duration};
 
-use serde::Serialize;
-
-use super::members;
-use crate::{base::text::hex, observe::journal::Event};
-
-/// Something else than a run.
-#[derive(Serialize, Default)]
-struct Other<'a> {
-    time: String,
-    event: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
-    #[serde(rename = "error.type", skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-    #[serde(rename = "wharf.plugin", skip_serializing_if = "Option::is_none")]
-    plugin: Option<&'a str>,
-    #[serde(rename = "wharf.plugin.sha256", skip_serializing_if = "Option::is_none")]
-    digest: Option<String>,
-    #[serde(rename = "wharf.plugin.sha256.before", skip_serializing_if = "Option::is_none")]
-    before: Option<String>,
-    /// What was approved of: a tool, a prompt or a resource.
-    #[serde(rename = "wharf.name", skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(rename = "wharf.principal", skip_serializing_if = "Option::is_none")]
-    principal: Option<String>,
-    #[serde(rename = "wharf.approval", skip_serializing_if = "Option::is_none")]
-    approval: Option<&'static str>,
-    #[serde(rename = "wharf.grants.added", skip_serializing_if = "<[String]>::is_empty")]
-    added: &'a [String],
-    #[serde(rename = "wharf.grants.removed", skip_serializing_if = "<[String]>::is_empty")]
-    removed: &'a [String],
-    #[serde(rename = "wharf.file", skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-    #[serde(rename = "wharf.file.sha256", skip_serializing_if = "Option::is_none")]
-    file_digest: Option<String>,
-    #[serde(rename = "wharf.version", skip_serializing_if = "Option::is_none")]
-    version: Option<&'static str>,
-    #[serde(rename = "process.pid", skip_serializing_if = "Option::is_none")]
-    pid: Option<u32>,
-    #[serde(rename = "wharf.bytes", skip_serializing_if = "Option::is_none")]
-    bytes: Option<usize>,
-    /// Calls that were refused while the log could not be written, or that have no end when wharf stops.
-    #[serde(rename = "wharf.calls", skip_serializing_if = "Option::is_none")]
-    calls: Option<u64>,
-    /// Lines for which there was no room.
-    #[serde(rename = "wharf.lost", skip_serializing_if = "Option::is_none")]
-    lost: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_us: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
-}
-
-impl Other<'_> {
-    fn of(event: &'static str) -> Self {
-        Self { time: now(), event, ..Self::default() }
-    }
-}
+use super::members::Members;
+use crate::observe::journal::Event;
 
 /// The members of a line about an event.
 pub fn noted(event: &Event) -> Vec<u8> {
-    let path = |path: &Option<std::path::PathBuf>| path.as_deref().map(shown);
-    members::of_object(&match event {
+    match event {
         Event::ConfigRead { file, digest } => {
-            Other { file: path(file), file_digest: digest.map(|digest| hex(&digest)), ..Other::of("config.read") }
+            let mut line = about_file("config.read", file.as_deref());
+            if let Some(digest) = digest {
+                line.digest("wharf.file.sha256", digest);
+            }
+            line
         }
         Event::ConfigRefused { file, problem } => {
-            Other { file: path(file), problem: Some(clipped(problem)), ..Other::of("config.refused") }
+            let mut line = about_file("config.refused", file.as_deref());
+            line.text("problem", problem);
+            line
         }
         Event::Granted { plugin, added, removed } => {
-            Other { plugin: Some(plugin), added, removed, ..Other::of("grants.changed") }
+            let mut line = about("grants.changed", plugin);
+            for (name, grants) in [("wharf.grants.added", added), ("wharf.grants.removed", removed)] {
+                if !grants.is_empty() {
+                    line.json(name, grants);
+                }
+            }
+            line
         }
-        Event::Approved { plugin, name, principal, remembered } => Other {
-            plugin: Some(plugin),
-            name: Some(clipped(name)),
-            principal: Some(clipped(principal)),
-            approval: Some(remembered.as_str()),
-            ..Other::of("approval.remembered")
-        },
-        Event::Served { plugin, digest, before } => Other {
-            plugin: Some(plugin),
-            digest: Some(hex(digest)),
-            before: before.map(|before| hex(&before)),
-            ..Other::of(if before.is_some() { "plugin.replaced" } else { "plugin.loaded" })
-        },
+        Event::Approved { plugin, name, principal, remembered } => {
+            let mut line = about("approval.remembered", plugin);
+            line.text("wharf.name", name);
+            line.text("wharf.principal", principal);
+            line.word("wharf.approval", remembered.as_str());
+            line
+        }
+        Event::Served { plugin, digest, before } => {
+            let mut line = about(if before.is_some() { "plugin.replaced" } else { "plugin.loaded" }, plugin);
+            line.digest("wharf.plugin.sha256", digest);
+            if let Some(before) = before {
+                line.digest("wharf.plugin.sha256.before", before);
+            }
+            line
+        }
         Event::Removed { plugin, digest } => {
-            Other { plugin: Some(plugin), digest: Some(hex(digest)), ..Other::of("plugin.removed") }
+            let mut line = about("plugin.removed", plugin);
+            line.digest("wharf.plugin.sha256", digest);
+            line
         }
-        Event::Failed { plugin, stage, problem, last_good } => Other {
-            plugin: Some(plugin),
-            error: Some(stage),
-            outcome: Some(if *last_good { "last_good_serves" } else { "not_served" }),
-            problem: Some(clipped(problem)),
-            ..Other::of("plugin.failed")
-        },
-    })
+        Event::Failed { plugin, stage, problem, last_good } => {
+            let mut line = about("plugin.failed", plugin);
+            line.word("outcome", if *last_good { "last_good_serves" } else { "not_served" });
+            line.word("error.type", stage);
+            line.text("problem", problem);
+            line
+        }
+    }
+    .and("")
+}
+
+fn about(event: &'static str, plugin: &str) -> Members {
+    let mut line = Members::of(event);
+    line.text("wharf.plugin", plugin);
+    line
+}
+
+fn about_file(event: &'static str, file: Option<&Path>) -> Members {
+    let mut line = Members::of(event);
+    if let Some(file) = file {
+        line.text("wharf.file", &file.display().to_string());
+    }
+    line
 }
 
 pub fn started() -> Vec<u8> {
-    members::of_object(&Other {
-        version: Some(env!("CARGO_PKG_VERSION")),
-        pid: Some(std::process::id()),
-        ..Other::of("start")
-    })
+    let mut line = Members::of("start");
+    line.word("wharf.version", env!("CARGO_PKG_VERSION"));
+    line.number("process.pid", std::process::id().into());
+    line.and("")
 }
 
 /// `unfinished`: how many calls have begun and not ended.
 pub fn stopped(unfinished: u64) -> Vec<u8> {
-    members::of_object(&Other { pid: Some(std::process::id()), calls: Some(unfinished), ..Other::of("stop") })
+    let mut line = Members::of("stop");
+    line.number("process.pid", std::process::id().into());
+    line.number("wharf.calls", unfinished);
+    line.and("")
 }
 
 /// An unfinished line was found at the end of the log and put into another file.
 pub fn torn(file: &Path, bytes: usize) -> Vec<u8> {
-    members::of_object(&Other { file: Some(shown(file)), bytes: Some(bytes), ..Other::of("torn") })
+    let mut line = about_file("torn", Some(file));
+    line.number("wharf.bytes", bytes as u64);
+    line.and("")
 }
 
-/// The log could not be written for some time.
+/// The log could not be written for some time. `refused`: how many calls were refused; `lost`: for how many lines there was no room.
 pub fn interrupted(problem: &str, lasted: Duration, refused: u64, lost: u64) -> Vec<u8> {
-    members::of_object(&Other {
-        problem: Some(clipped(problem)),
-        duration_us: u64::try_from(lasted.as_micros()).ok(),
-        calls: Some(refused),
-        lost: Some(lost),
-        ..Other::of("interrupted")
-    })
+    let mut line = Members::of("interrupted");
+    line.number("wharf.calls", refused);
+    line.number("wharf.lost", lost);
+    line.number("duration_us", u64::try_from(lasted.as_micros()).unwrap_or(u64::MAX));
+    line.text("problem", problem);
+    line.and("")
 }
 
 /// Somebody else has moved or removed the file, so that another one was begun.
 pub fn missing(file: &Path) -> Vec<u8> {
-    members::of_object(&Other { file: Some(shown(file)), ..Other::of("file.missing") })
-}
-
-fn now() -> String {
-    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
-}
-
-fn clipped(text: &str) -> String {
-    members::clipped(text).into_owned()
-}
-
-fn shown(path: &Path) -> String {
-    clipped(&path.display().to_string())
+    about_file("file.missing", Some(file)).and("")
 }
 
 #[cfg(test)]

@@ -83,15 +83,6 @@ impl Members {
     }
 }
 
-/// The members of an object, without its braces.
-pub fn of_object(object: &impl Serialize) -> Vec<u8> {
-    // These types have nothing that JSON cannot hold.
-    let mut text = serde_json::to_vec(object).unwrap_or_else(|_| b"{\"event\":\"unwritable\"}".into());
-    text.pop();
-    text.remove(0);
-    safe(text)
-}
-
 /// JSON on one line, without characters that could deceive a terminal.
 fn safe(json: Vec<u8>) -> Vec<u8> {
     // Looks at all bytes whatever it finds, which is many at a time.
