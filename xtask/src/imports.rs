@@ -27,7 +27,7 @@ const ROOMS: [(&str, &[&str]); 17] = [
     ("audit", &["base", "config", "observe"]),
     ("bridge", &["base", "config", "schema"]),
     ("plugins", &["base", "config", "schema", "access", "bridge", "observe"]),
-    ("approvals", &["base", "config"]),
+    ("approvals", &["base", "access", "config"]),
     ("client", &["base", "config", "egress", "access", "auth", "approvals", "bridge", "plugins", "tasks", "observe"]),
     (
         "methods",

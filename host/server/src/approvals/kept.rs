@@ -55,7 +55,6 @@ impl Approval {
         let kind = hex(&subject.kind().0);
         let mut id = hex(&Sha256::digest(format!("{principal}\n{kind}")));
         id.truncate(ID_DIGITS);
-        let access = |writable: bool| if writable { "read-write" } else { "read" };
         Self {
             id,
             time: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
@@ -64,7 +63,7 @@ impl Approval {
             sha256: hex(subject.digest),
             method: subject.method.as_str().to_owned(),
             name: subject.name.to_owned(),
-            folders: subject.folders.iter().map(|(path, writable)| format!("{path} ({})", access(*writable))).collect(),
+            folders: subject.folders.iter().map(|(path, access)| format!("{path} ({})", access.as_str())).collect(),
             http: subject.http.clone(),
             kind,
         }
@@ -177,17 +176,17 @@ mod tests {
     use wharf_protocol::Method;
 
     use super::*;
+    use crate::access::capability::Access;
 
     fn subject(name: &str) -> Subject<'_> {
         Subject {
             method: Method::CallTool,
             name,
             arguments: &Value::Null,
-            known: vec![],
             plugin: "files",
             digest: &[7; 32],
             definition: [1; 32],
-            folders: vec![("/srv".into(), true)],
+            folders: vec![("/srv".into(), Access::ReadWrite)],
             http: vec![],
             grants: String::new(),
         }

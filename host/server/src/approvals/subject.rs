@@ -1,12 +1,14 @@
 //! What a person is asked to approve: who would do what, with which rights and which arguments. The text is wharf's own. Names,
 //! paths and arguments stand in it so that they cannot pass for anything else; what a plugin says about itself does not.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wharf_protocol::{Method, error::clip_to};
 
-use crate::base::text::{escaped, escaped_json, hex};
+use crate::{
+    access::capability::Access,
+    base::text::{escaped, escaped_json, hex},
+};
 
 /// How much of a call is shown: so many arguments, folders and rules, and so many characters of each.
 const MAX_SHOWN: usize = 16;
@@ -23,15 +25,13 @@ pub struct Subject<'a> {
     /// The name as clients know it, or the URI.
     pub name: &'a str,
     pub arguments: &'a Value,
-    /// The names of the arguments that the tool's schema knows, which are shown before any others.
-    pub known: Vec<String>,
     pub plugin: &'a str,
     /// The SHA-256 of its component.
     pub digest: &'a [u8; 32],
     /// The SHA-256 of what the plugin says of the tool.
     pub definition: [u8; 32],
-    /// Each folder that it may touch, and whether it may write there.
-    pub folders: Vec<(String, bool)>,
+    /// Each folder that it may touch, and what it may do there.
+    pub folders: Vec<(String, Access)>,
     /// The rules of the requests that it may make.
     pub http: Vec<String>,
     /// All that it is granted, and its own config, so that an approval ends with any change of them.
@@ -44,7 +44,7 @@ pub struct Kind(pub [u8; 32]);
 
 impl Subject<'_> {
     pub fn kind(&self) -> Kind {
-        let Self { method, name, arguments: _, known: _, plugin, digest, definition, folders, http, grants } = self;
+        let Self { method, name, arguments: _, plugin, digest, definition, folders, http, grants } = self;
         let mut sha = Sha256::new();
         let mut add = |part: &[u8]| {
             sha.update((part.len() as u64).to_be_bytes());
@@ -60,8 +60,8 @@ impl Subject<'_> {
         Kind(sha.finalize().into())
     }
 
-    /// The text for the person.
-    pub fn text(&self) -> String {
+    /// The text for the person. `known`: the names of the arguments that the tool's schema knows, which are shown before any others.
+    pub fn text(&self, known: &[String]) -> String {
         let name = fenced(&escaped(self.name));
         let mut lines = vec![match self.method {
             Method::CallTool => format!("wharf asks: may the tool `{name}` run?"),
@@ -73,9 +73,9 @@ impl Subject<'_> {
         list(
             &mut lines,
             "folders",
-            self.folders.iter().map(|(path, writable)| {
+            self.folders.iter().map(|(path, access)| {
                 let path = fenced(&escaped(&clip_to(path, MAX_CHARS)));
-                format!("{path} ({})", if *writable { "read and write" } else { "read" })
+                format!("{path} ({})", if *access == Access::ReadWrite { "read and write" } else { "read" })
             }),
         );
         list(&mut lines, "HTTP", self.http.iter().map(|rule| fenced(&escaped(&clip_to(rule, MAX_CHARS)))));
@@ -83,7 +83,7 @@ impl Subject<'_> {
         lines.push(format!("arguments: {} bytes, SHA-256 {}", whole.len(), short(&Sha256::digest(&whole).into())));
         let members = self.arguments.as_object();
         // Whoever made the call chose the order of its arguments, and could put others before those that matter.
-        let is_known = |key: &String| self.known.contains(key);
+        let is_known = |key: &String| known.contains(key);
         let mut ordered: Vec<_> = members.into_iter().flatten().collect();
         ordered.sort_by_key(|(key, _)| !is_known(key));
         for (key, value) in ordered.into_iter().take(MAX_SHOWN) {
@@ -99,14 +99,8 @@ impl Subject<'_> {
 
     /// The same for the operator's program, with all arguments. One line of JSON.
     pub fn json(&self, who: &str) -> String {
-        #[derive(Serialize)]
-        struct Folder<'a> {
-            path: &'a str,
-            access: &'static str,
-        }
-        let access = |writable: bool| if writable { "read-write" } else { "read" };
-        let folders: Vec<Folder<'_>> =
-            self.folders.iter().map(|(path, writable)| Folder { path, access: access(*writable) }).collect();
+        let folder = |(path, access): &(String, Access)| json!({ "path": path, "access": access.as_str() });
+        let folders: Vec<Value> = self.folders.iter().map(folder).collect();
         json!({
             "method": self.method.as_str(),
             "name": self.name,
@@ -160,6 +154,7 @@ fn short(digest: &[u8; 32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::capability::Access;
     use crate::base::text::is_deceptive;
 
     const DIGEST: [u8; 32] = [0xab; 32];
@@ -169,11 +164,10 @@ mod tests {
             method: Method::CallTool,
             name,
             arguments,
-            known: vec!["path".into()],
             plugin: "files",
             digest: &DIGEST,
             definition: [1; 32],
-            folders: vec![("/srv/a".into(), true), ("/srv/b".into(), false)],
+            folders: vec![("/srv/a".into(), Access::ReadWrite), ("/srv/b".into(), Access::Read)],
             http: vec!["GET HEAD https://a.example".into()],
             grants: String::new(),
         }
@@ -182,7 +176,7 @@ mod tests {
     #[test]
     fn a_person_sees_who_would_do_what_with_which_rights() {
         let arguments = json!({ "content": "two\nlines", "path": "a.txt" });
-        let text = subject("files_write", &arguments).text();
+        let text = subject("files_write", &arguments).text(&["path".into()]);
         let expected = "wharf asks: may the tool `files_write` run?\n```\nplugin: files, SHA-256 abababababababab\nfolders:\n  \
                         /srv/a (read and write)\n  /srv/b (read)\nHTTP:\n  GET HEAD https://a.example\narguments: 39 bytes, \
                         SHA-256 ";
@@ -206,7 +200,7 @@ mod tests {
             ("a", long_key),
             ("a", json!("no object")),
         ] {
-            let text = subject(name, &arguments).text();
+            let text = subject(name, &arguments).text(&["path".into()]);
             assert!(text.len() < 20_000, "{} bytes", text.len());
             assert_eq!(text.matches("```").count(), 2, "{text}");
             assert!(text.ends_with("\n```"), "{text}");
@@ -214,8 +208,8 @@ mod tests {
             assert!(text.chars().all(|character| character == '\n' || !is_deceptive(character)), "{text:?}");
         }
         let mut many = subject("a", &Value::Null);
-        many.folders = (0..100).map(|number| (format!("/f{number}\n```"), true)).collect();
-        let text = many.text();
+        many.folders = (0..100).map(|number| (format!("/f{number}\n```"), Access::ReadWrite)).collect();
+        let text = many.text(&["path".into()]);
         assert_eq!(text.matches("```").count(), 2, "{text}");
         assert!(text.contains("  and 84 more, which are not shown"), "{text}");
     }
@@ -225,7 +219,7 @@ mod tests {
         let mut many: serde_json::Map<_, _> =
             (0..50).map(|number| (format!("x{number}"), json!("y".repeat(500)))).collect();
         many.insert("path".into(), json!(format!("{}/etc/passwd", "../".repeat(400))));
-        let text = subject("a", &many.into()).text();
+        let text = subject("a", &many.into()).text(&["path".into()]);
         let first = text.lines().find(|line| line.starts_with("  \"")).unwrap();
         assert!(
             first.starts_with("  \"path\": \"../") && first.contains("/etc/passwd\" (1213 characters in all)"),
@@ -246,7 +240,10 @@ mod tests {
             Subject { plugin: "other", ..base.clone() },
             Subject { digest: &empty, ..base.clone() },
             Subject { definition: empty, ..base.clone() },
-            Subject { folders: vec![("/srv/a".into(), true), ("/srv/b".into(), true)], ..base.clone() },
+            Subject {
+                folders: vec![("/srv/a".into(), Access::ReadWrite), ("/srv/b".into(), Access::ReadWrite)],
+                ..base.clone()
+            },
             Subject { folders: vec![], ..base.clone() },
             Subject { http: vec![], ..base.clone() },
             Subject { grants: "more".into(), ..base.clone() },

@@ -318,13 +318,18 @@ impl Session {
         }
     }
 
+    /// Whether the client has closed one of these roots.
+    pub async fn has_closed(&self, server: &Arc<Server>, outbox: &Outbox, held: &CallRoots) -> bool {
+        let now = self.roots(server, outbox).await;
+        let closed = |root: &OpenRoot| now.0.iter().all(|other| !root.same_place(other));
+        held.0.iter().any(|root| closed(root) && !server.scopes.is_fixed(root))
+    }
+
     /// Returns when the client has closed one of these roots.
     pub async fn lost(&self, server: &Arc<Server>, outbox: &Outbox, held: &CallRoots) {
         let mut stale = self.roots.stale.subscribe();
         loop {
-            let now = self.roots(server, outbox).await;
-            let closed = |root: &OpenRoot| now.0.iter().all(|other| !root.same_place(other));
-            if held.0.iter().any(|root| closed(root) && !server.scopes.is_fixed(root)) {
+            if self.has_closed(server, outbox, held).await {
                 return;
             }
             // The session holds the sender, so this never fails.

@@ -3,12 +3,12 @@
 //! wants that and the operator allows it, for further calls of the same kind.
 
 use serde_json::Value;
-use wharf_protocol::{Object, RpcError, revision::Era};
+use wharf_protocol::{Object, RpcError, model::Question, revision::Era};
 use wharf_sandbox::model::Abilities;
 
 use super::{failed::Failed, request::Request};
 use crate::{
-    access::{capability::Access, open::OpenRoot, scope::CallRoots},
+    access::scope::CallRoots,
     approvals::{
         answer::{self, KEY},
         kept,
@@ -76,13 +76,11 @@ pub async fn pass(
                 return Err(gate.refuse(gone).await);
             }
             // And the client may have closed a folder that was shown.
-            if let Some(session) = ctx.session.as_ref().filter(|_| !roots.0.is_empty() && ctx.roots.is_none()) {
-                let now = session.roots(&ctx.server, &ctx.outbox).await;
-                let open = |shown: &OpenRoot| now.0.iter().any(|root| root.same_place(shown));
-                if !roots.0.iter().all(|root| open(root) || ctx.server.scopes.is_fixed(root)) {
-                    let closed = "A root that was shown has been closed meanwhile; nothing was run.";
-                    return Err(gate.refuse(closed.to_owned()).await);
-                }
+            if let Some(session) = request.root_owner(ctx)
+                && session.has_closed(&ctx.server, &ctx.outbox, roots).await
+            {
+                let closed = "A root that was shown has been closed meanwhile; nothing was run.";
+                return Err(gate.refuse(closed.to_owned()).await);
             }
             gate.remember(remember).await;
             Ok(Some(by))
@@ -116,16 +114,14 @@ fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> Subject<'a> {
     let dirs = config.grants.dirs.0.iter().map(|dir| (dir.host.display().to_string(), dir.access));
     let roots = config.grants.roots.0.map(|access| roots.0.iter().map(move |root| (root.shown.clone(), access)));
     let folders = dirs.chain(roots.into_iter().flatten());
-    let known = request.tool.map(|tool| tool.arguments()).unwrap_or_default();
     Subject {
-        known,
         method: request.method,
         name: request.name,
         arguments: request.arguments,
         plugin: &config.id,
         digest: request.served.plugin.code().digest(),
         definition: request.tool.map(|tool| tool.fingerprint()).unwrap_or_default(),
-        folders: folders.map(|(path, access)| (path, access == Access::ReadWrite)).collect(),
+        folders: folders.collect(),
         http: config.grants.http.0.rules.iter().map(ToString::to_string).collect(),
         grants: format!("{:?} {}", config.grants, config.settings.json()),
     }
@@ -191,7 +187,6 @@ impl Gate<'_> {
 
     async fn ask_client(&self, offered: &Object, carried: &mut Carried) -> Result<Answered, Failed> {
         let Self { ctx, request, kind, .. } = self;
-        let question = answer::question(heavy(request.bytes, || self.subject.text()), self.longest());
         let missing = bridge::missing_abilities(Abilities::FORM, &ctx.capabilities);
         if let Some(missing) = missing {
             ctx.server.refusals.say_of(UNASKABLE, || request.name.to_owned());
@@ -208,7 +203,7 @@ impl Gate<'_> {
             });
         }
         if let Some(session) = &ctx.session {
-            let (method, params) = ctx.encoder.question(&question);
+            let (method, params) = ctx.encoder.question(&self.question());
             let reply = session.ask(&ctx.outbox, method, params, PERSON).await;
             return Ok(match reply {
                 Ok(reply) => self.read(&reply).unwrap_or_else(|problem| {
@@ -228,9 +223,14 @@ impl Gate<'_> {
             // Not answered; or what the plugin is or may touch has changed since, so that the person has to be asked again.
             _ => {
                 carried.approval.asked = Some(kind.0);
-                Err(request.input_required(ctx, &[(KEY.to_owned(), question)], std::mem::take(carried)))
+                Err(request.input_required(ctx, &[(KEY.to_owned(), self.question())], std::mem::take(carried)))
             }
         }
+    }
+
+    fn question(&self) -> Question {
+        let known = self.request.tool.map(|tool| tool.arguments()).unwrap_or_default();
+        answer::question(heavy(self.request.bytes, || self.subject.text(&known)), self.longest())
     }
 
     fn read(&self, reply: &Value) -> Result<Answered, String> {

@@ -1,5 +1,7 @@
 //! One request to a plugin: what its sealed state is bound to, and how its runs are recorded.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use wharf_protocol::{Method, RpcError, model::Question, params::Retry, revision::Era};
 use wharf_sandbox::Scope;
@@ -9,7 +11,7 @@ use crate::{
     approvals::{answer, ticket::Redeemed},
     base::request_state::{self, Binding, Carried},
     bridge::OfferedTool,
-    client::context::Context,
+    client::{context::Context, session::Session},
     observe::{
         observers::{Begun, Recording},
         record::{Action, Approval},
@@ -38,6 +40,16 @@ impl Request<'_> {
             arguments: self.arguments,
             plugin_digest: self.served.plugin.code().digest(),
         }
+    }
+
+    /// The session whose client can close the roots of this request: only if they are the client's, since the operator's, which
+    /// other clients get, cannot be closed by a client.
+    pub fn root_owner<'a>(&self, ctx: &'a Context) -> Option<&'a Arc<Session>> {
+        let are_the_clients = self.served.config.grants.roots.is_given()
+            && ctx.capabilities.roots
+            && ctx.roots.is_none()
+            && ctx.server.scopes.accepts_roots().is_ok();
+        ctx.session.as_ref().filter(|_| are_the_clients)
     }
 
     /// Begins the record of a run with this scope. None: there will be no run. `approval`: what was said, if anybody was asked.

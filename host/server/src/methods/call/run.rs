@@ -55,17 +55,9 @@ pub async fn run_once<O: Operation>(
     let call = Call { operation, scope, events: ctx.events(id), timeout, client };
     let call = served.plugin.call(call).instrument(span);
     let lost = async {
-        match &ctx.session {
-            // Only if the roots are the client's: the operator's, which other clients get, cannot be closed by a client.
-            Some(session)
-                if served.config.grants.roots.is_given()
-                    && ctx.capabilities.roots
-                    && ctx.roots.is_none()
-                    && ctx.server.scopes.accepts_roots().is_ok() =>
-            {
-                session.lost(&ctx.server, &ctx.outbox, roots).await
-            }
-            _ => std::future::pending().await,
+        match request.root_owner(ctx) {
+            Some(session) => session.lost(&ctx.server, &ctx.outbox, roots).await,
+            None => std::future::pending().await,
         }
     };
     let report = tokio::select! {
