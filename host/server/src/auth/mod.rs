@@ -14,7 +14,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use self::{
     keys::{Keys, NoKey},
-    token::{Claims, Parts},
+    token::Parts,
     verified::Verified,
 };
 use crate::{base::text::escaped, egress::tls::Tls};
@@ -109,17 +109,15 @@ impl Auth {
 
     async fn verify(&self, token: &str) -> Result<Identity, Refused> {
         let parts = Parts::read(token).map_err(Refused::Invalid)?;
-        let issuers = self.settings.issuers.iter().zip(&self.keys);
+        let mut issuers = self.settings.issuers.iter().zip(&self.keys);
         let (issuer, keys) = issuers
-            .into_iter()
             .find(|(issuer, _)| parts.claims.issuer() == Some(&issuer.url))
             .ok_or(Refused::Invalid("its issuer is not trusted here"))?;
         if !issuer.algorithms.contains(&parts.algorithm) {
             return Err(Refused::Invalid("its issuer does not sign with this algorithm"));
         }
         // All that needs no key is judged first, so that what is worthless makes nobody fetch any.
-        let claims: Claims = parts.claims.clone();
-        let identity = claims.judge(issuer, parts.typ.as_deref(), SystemTime::now()).map_err(Refused::Invalid)?;
+        let identity = parts.claims.judge(issuer, parts.typ.as_deref(), SystemTime::now()).map_err(Refused::Invalid)?;
         let began = Instant::now();
         let mut key = keys.find(parts.kid.as_deref(), parts.algorithm, None).await.map_err(unknown)?;
         if !parts.is_signed_by(&key) {

@@ -75,7 +75,7 @@ impl<'a> Parts<'a> {
 }
 
 /// What a token says.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Claims(Map<String, Value>);
 
 impl Claims {

@@ -123,11 +123,7 @@ impl Left {
 /// The folder that somebody names where they are, if it looks like one.
 fn folder(what: &str) -> Option<PathBuf> {
     let is_path = !what.contains("://") && (what.contains('/') || ["~", ".", ".."].contains(&what));
-    let path = match what.strip_prefix("~/").zip(std::env::home_dir()) {
-        Some((rest, home)) => home.join(rest),
-        None => what.into(),
-    };
-    let path = std::path::absolute(path).ok().filter(|_| is_path)?;
+    let path = config::absolute_here(what).ok().filter(|_| is_path)?;
     Some(resolved(&path))
 }
 

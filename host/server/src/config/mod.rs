@@ -136,6 +136,11 @@ pub fn absolute(path: &str, file: &Path) -> Result<PathBuf> {
     resolved::absolute(path, file.parent())
 }
 
+/// The same for a path that was typed, which is relative to the working directory.
+pub fn absolute_here(path: &str) -> Result<PathBuf> {
+    resolved::absolute(path, None)
+}
+
 /// The file to use: the one that was named, which must exist, or the default one if it exists.
 pub fn find(named: Option<&Path>) -> Result<Option<PathBuf>> {
     match named {
