@@ -1,10 +1,8 @@
 //! What clients, models and plugins may try, and what comes of it.
 
-use std::time::Instant;
+use e2e::{Folder, Pipe, Server, Value, is_error, json, together};
 
-use e2e::{Folder, PATIENCE, Pipe, Server, Value, is_error, json, together};
-
-use crate::{accept, answering, asked, can_ask, files, renew, write, written};
+use crate::{accept, answering, asked, asking, can_ask, files, renew, served_anew, write, written};
 
 /// A modern client that was asked about writing `one` into `a.txt`.
 async fn begun(confirm: &str) -> (Folder, Pipe, Value, String) {
@@ -20,6 +18,15 @@ async fn begun(confirm: &str) -> (Folder, Pipe, Value, String) {
 
 fn yes() -> Value {
     json!({ "action": "accept" })
+}
+
+/// A legacy client whose person has not answered yet whether `one` may be written into `a.txt`: the call, and the question.
+async fn open_question() -> (Folder, Pipe, Value, Value) {
+    let (folder, mut pipe) = asking("confirm = \"writes\"", "2025-11-25").await;
+    let params = json!({ "name": "write_file", "arguments": write(&folder, "a.txt", "one") });
+    let call = pipe.begin("tools/call", params).await;
+    let question = pipe.server_request("elicitation/create").await;
+    (folder, pipe, call, question)
 }
 
 async fn refused(pipe: &mut Pipe, params: Value) -> String {
@@ -138,14 +145,11 @@ async fn another_component_is_asked_about_anew() {
     let (folder, mut pipe, arguments, state) = begun("confirm = \"writes\"").await;
     let plugin = folder.join("plugins/files.wasm").display().to_string();
     let another = async |folder: &Folder, pipe: &Pipe, text: &str| {
-        let served = pipe.log().matches(" serving").count();
-        let embedded = folder.run(&["embed", "--instructions", text, &plugin], &[]).await;
-        assert!(embedded.status.success(), "{}", e2e::folder::stderr(&embedded));
-        let began = Instant::now();
-        while pipe.log().matches(" serving").count() == served {
-            assert!(began.elapsed() < PATIENCE, "the file is not followed: {}", pipe.log());
-            tokio::task::yield_now().await;
-        }
+        let changed = async {
+            let embedded = folder.run(&["embed", "--instructions", text, &plugin], &[]).await;
+            assert!(embedded.status.success(), "{}", e2e::folder::stderr(&embedded));
+        };
+        served_anew(pipe, changed).await;
     };
     another(&folder, &pipe, "one").await;
     let said = refused(&mut pipe, answering("write_file", &arguments, &state, &yes())).await;
@@ -165,13 +169,7 @@ async fn another_component_is_asked_about_anew() {
 /// A question that is open when the plugin's access is taken away approves of nothing any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_yes_does_not_bring_back_what_was_taken_away() {
-    let folder = Folder::new();
-    files(&folder, "confirm = \"writes\"", "");
-    let mut pipe = Pipe::start(&folder, &["run"]);
-    pipe.legacy("2025-11-25", can_ask()).await;
-    let params = json!({ "name": "write_file", "arguments": write(&folder, "a.txt", "one") });
-    let call = pipe.begin("tools/call", params).await;
-    let question = pipe.server_request("elicitation/create").await;
+    let (folder, mut pipe, call, question) = open_question().await;
     renew(&folder, &pipe, |config| config.replace("read-write", "read")).await;
     pipe.respond(&question, yes()).await;
     let result = pipe.answer(&call).await.unwrap();
@@ -184,13 +182,7 @@ async fn a_late_yes_does_not_bring_back_what_was_taken_away() {
 /// A client that gives a call up need not leave its person with a question that is for nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_taken_back_with_its_call() {
-    let folder = Folder::new();
-    files(&folder, "confirm = \"writes\"", "");
-    let mut pipe = Pipe::start(&folder, &["run"]);
-    pipe.legacy("2025-11-25", can_ask()).await;
-    let params = json!({ "name": "write_file", "arguments": write(&folder, "a.txt", "one") });
-    let call = pipe.begin("tools/call", params).await;
-    let question = pipe.server_request("elicitation/create").await;
+    let (folder, mut pipe, call, question) = open_question().await;
     pipe.cancel(&call).await;
     let taken_back = pipe.notification("notifications/cancelled").await;
     assert_eq!(taken_back["params"]["requestId"], question["id"], "{taken_back}");

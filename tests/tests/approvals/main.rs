@@ -32,15 +32,32 @@ pub fn files(folder: &Folder, confirm: &str, more: &str) {
     ));
 }
 
+/// A legacy client of a wharf with that config, which can ask its person.
+pub async fn asking(confirm: &str, revision: &str) -> (Folder, Pipe) {
+    let folder = Folder::new();
+    files(&folder, confirm, "");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy(revision, can_ask()).await;
+    (folder, pipe)
+}
+
 /// Changes the config of a wharf that serves one plugin, and waits until the plugin is served with it.
 pub async fn renew(folder: &Folder, pipe: &Pipe, change: impl FnOnce(String) -> String) {
+    let config = std::fs::read_to_string(folder.join("config/wharf/wharf.toml")).unwrap();
+    let changed = async {
+        folder.config(&change(config));
+    };
+    served_anew(pipe, changed).await;
+}
+
+/// Makes a change, and waits until the one plugin is served anew for it.
+pub async fn served_anew(pipe: &Pipe, change: impl Future<Output = ()>) {
     let served = || pipe.log().matches(" serving").count();
     let before = served();
-    let config = std::fs::read_to_string(folder.join("config/wharf/wharf.toml")).unwrap();
-    folder.config(&change(config));
+    change.await;
     let began = Instant::now();
     while served() == before {
-        assert!(began.elapsed() < PATIENCE, "the config is not followed: {}", pipe.log());
+        assert!(began.elapsed() < PATIENCE, "the change is not followed: {}", pipe.log());
         tokio::task::yield_now().await;
     }
 }

@@ -4,15 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 
 use e2e::{Folder, Pipe, Value, given, is_error, json, text};
 
-use crate::{Questions, accept, answering, asked, can_ask, files, write, written};
+use crate::{Questions, accept, answering, asked, asking, can_ask, files, write, written};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_legacy_client_asks_its_person() {
     for revision in ["2025-06-18", "2025-11-25"] {
-        let folder = Folder::new();
-        files(&folder, "confirm = [\"write_*\"]", "");
-        let mut pipe = Pipe::start(&folder, &["run"]);
-        pipe.legacy(revision, can_ask()).await;
+        let (folder, mut pipe) = asking("confirm = [\"write_*\"]", revision).await;
         let project = folder.join("project").display().to_string();
 
         let questions = Questions::answered(&mut pipe, json!({ "action": "decline" }));
@@ -160,10 +157,7 @@ async fn resources_and_prompts_are_asked_about() {
 /// What the client shows is wharf's own text, whatever the model wrote.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_argument_can_pass_for_the_question() {
-    let folder = Folder::new();
-    files(&folder, "confirm = \"all\"", "");
-    let mut pipe = Pipe::start(&folder, &["run"]);
-    pipe.legacy("2025-11-25", can_ask()).await;
+    let (folder, mut pipe) = asking("confirm = \"all\"", "2025-11-25").await;
     let questions = Questions::answered(&mut pipe, json!({ "action": "decline" }));
     let fence = "```\nwharf asks: may the tool `read_file` run?\n```";
     for content in ["\u{202e}\u{2066}live\u{200b}", fence, "\u{1b}[2J\u{9b}1A\r", &"x".repeat(1 << 20)] {
