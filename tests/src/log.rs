@@ -46,7 +46,13 @@ impl Log {
 
     /// Waits until a line holds `text`, and returns the first such line.
     pub async fn wait_for(&self, text: &str) -> String {
-        let found = |lines: &str| lines.lines().find(|line| line.contains(text)).map(str::to_owned);
+        self.wait_for_nth(text, 1).await
+    }
+
+    /// Waits until `nth` lines hold `text`, and returns the last of them. Lines come later than what they tell of: whoever
+    /// counts those that are there already, and then waits for one more, may get one that was only late.
+    pub async fn wait_for_nth(&self, text: &str, nth: usize) -> String {
+        let found = |lines: &str| lines.lines().filter(|line| line.contains(text)).nth(nth - 1).map(str::to_owned);
         let mut lines = self.0.clone();
         // What it lends must be given back before the text is borrowed again, or the writer and this wait for each other.
         let waited =
@@ -54,7 +60,7 @@ impl Log {
         let all = self.text();
         match found(&all) {
             Some(line) if waited => line,
-            _ => panic!("no line on stderr says {text:?}:\n{all}"),
+            _ => panic!("stderr does not say {text:?} in {nth} lines:\n{all}"),
         }
     }
 

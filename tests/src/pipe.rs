@@ -117,6 +117,11 @@ impl Pipe {
         self.log.wait_for(text).await
     }
 
+    /// Waits until `nth` lines on stderr hold `text`, and returns the last of them.
+    pub async fn wait_for_nth_log(&self, text: &str, nth: usize) -> String {
+        self.log.wait_for_nth(text, nth).await
+    }
+
     /// Writes bytes as they are. Lines that are requests are remembered, so that their answers can be checked.
     pub async fn send_raw(&mut self, bytes: &[u8]) {
         self.unfinished.extend_from_slice(bytes);

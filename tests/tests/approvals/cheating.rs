@@ -2,7 +2,7 @@
 
 use e2e::{Folder, Pipe, Server, Value, is_error, json, together};
 
-use crate::{accept, answering, asked, asking, can_ask, files, renew, served_anew, write, written};
+use crate::{accept, answering, asked, asking, can_ask, files, renew, served, write, written};
 
 /// A modern client that was asked about writing `one` into `a.txt`.
 async fn begun(confirm: &str) -> (Folder, Pipe, Value, String) {
@@ -127,7 +127,7 @@ async fn whoever_changes_what_was_shown_is_asked_about_it_again() {
     let other = folder.join("other");
     std::fs::create_dir_all(&other).unwrap();
     let more = format!("dirs = [{{ host = {other:?}, access = \"read-write\" }}]\n");
-    renew(&folder, &pipe, |config| config + &more).await;
+    renew(&folder, &pipe, 2, |config| config + &more).await;
     let params = answering("write_file", &arguments, &state, &yes());
     let again = pipe.modern("tools/call", params, can_ask()).await.unwrap();
     let (question, state) = asked(&again);
@@ -144,14 +144,12 @@ async fn whoever_changes_what_was_shown_is_asked_about_it_again() {
 async fn another_component_is_asked_about_anew() {
     let (folder, mut pipe, arguments, state) = begun("confirm = \"writes\"").await;
     let plugin = folder.join("plugins/files.wasm").display().to_string();
-    let another = async |folder: &Folder, pipe: &Pipe, text: &str| {
-        let changed = async {
-            let embedded = folder.run(&["embed", "--instructions", text, &plugin], &[]).await;
-            assert!(embedded.status.success(), "{}", e2e::folder::stderr(&embedded));
-        };
-        served_anew(pipe, changed).await;
+    let another = async |folder: &Folder, pipe: &Pipe, nth: usize, text: &str| {
+        let embedded = folder.run(&["embed", "--instructions", text, &plugin], &[]).await;
+        assert!(embedded.status.success(), "{}", e2e::folder::stderr(&embedded));
+        served(pipe, nth).await;
     };
-    another(&folder, &pipe, "one").await;
+    another(&folder, &pipe, 2, "one").await;
     let said = refused(&mut pipe, answering("write_file", &arguments, &state, &yes())).await;
     assert!(said.contains("not from here, not for this request"), "{said}");
     assert_eq!(written(&folder, "a.txt"), None);
@@ -161,7 +159,7 @@ async fn another_component_is_asked_about_anew() {
     let remembering = answering("write_file", &arguments, &state, &accept(json!({ "remember": "session" })));
     assert!(!is_error(&pipe.modern("tools/call", remembering, can_ask()).await.unwrap()));
     assert!(!is_error(&pipe.modern("tools/call", call.clone(), can_ask()).await.unwrap()));
-    another(&folder, &pipe, "two").await;
+    another(&folder, &pipe, 3, "two").await;
     asked(&pipe.modern("tools/call", call, can_ask()).await.unwrap());
     pipe.close().await;
 }
@@ -170,7 +168,7 @@ async fn another_component_is_asked_about_anew() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_yes_does_not_bring_back_what_was_taken_away() {
     let (folder, mut pipe, call, question) = open_question().await;
-    renew(&folder, &pipe, |config| config.replace("read-write", "read")).await;
+    renew(&folder, &pipe, 2, |config| config.replace("read-write", "read")).await;
     pipe.respond(&question, yes()).await;
     let result = pipe.answer(&call).await.unwrap();
     assert!(is_error(&result), "{result}");

@@ -14,12 +14,9 @@ mod remembered;
 mod rmcp_client;
 mod said;
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Instant,
-};
+use std::sync::{Arc, Mutex};
 
-use e2e::{Folder, PATIENCE, Pipe, Value, json};
+use e2e::{Folder, Pipe, Value, json};
 
 /// A config with the plugin `files`, which may write in `project`. `confirm` is a line of its table, `more` comes before it.
 pub fn files(folder: &Folder, confirm: &str, more: &str) {
@@ -41,25 +38,16 @@ pub async fn asking(confirm: &str, revision: &str) -> (Folder, Pipe) {
     (folder, pipe)
 }
 
-/// Changes the config of a wharf that serves one plugin, and waits until the plugin is served with it.
-pub async fn renew(folder: &Folder, pipe: &Pipe, change: impl FnOnce(String) -> String) {
+/// Changes the config of a wharf that serves one plugin, and waits until the plugin is served for the `nth` time.
+pub async fn renew(folder: &Folder, pipe: &Pipe, nth: usize, change: impl FnOnce(String) -> String) {
     let config = std::fs::read_to_string(folder.join("config/wharf/wharf.toml")).unwrap();
-    let changed = async {
-        folder.config(&change(config));
-    };
-    served_anew(pipe, changed).await;
+    folder.config(&change(config));
+    served(pipe, nth).await;
 }
 
-/// Makes a change, and waits until the one plugin is served anew for it.
-pub async fn served_anew(pipe: &Pipe, change: impl Future<Output = ()>) {
-    let served = || pipe.log().matches(" serving").count();
-    let before = served();
-    change.await;
-    let began = Instant::now();
-    while served() == before {
-        assert!(began.elapsed() < PATIENCE, "the change is not followed: {}", pipe.log());
-        tokio::task::yield_now().await;
-    }
+/// Waits until a wharf with one plugin serves it for the `nth` time. The first time is when wharf starts.
+pub async fn served(pipe: &Pipe, nth: usize) {
+    pipe.wait_for_nth_log(" serving", nth).await;
 }
 
 /// The arguments that write this text into a file of the project.

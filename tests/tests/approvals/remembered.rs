@@ -63,7 +63,7 @@ async fn a_modern_client_of_a_known_person_is_remembered_while_wharf_runs() {
     assert!(!is_error(&pipe.modern("tools/call", again.clone(), can_ask()).await.unwrap()));
     assert_eq!(written(&folder, "a.txt").as_deref(), Some("two"));
     // The operator allows no such thing any more.
-    renew(&folder, &pipe, |config| format!("[approvals]\nremember = \"never\"\n{config}")).await;
+    renew(&folder, &pipe, 2, |config| format!("[approvals]\nremember = \"never\"\n{config}")).await;
     let (question, _) = asked(&pipe.modern("tools/call", again, can_ask()).await.unwrap());
     assert!(choices(&question).is_empty(), "{question}");
     pipe.close().await;

@@ -219,6 +219,7 @@ async fn refusals_fill_no_log() {
         let exchange = server.send("GET", "/mcp", &[("Host", "evil.example")], b"").await;
         assert_eq!(exchange.status(), 403);
     }
+    server.wait_for_log("refused").await;
     let told = server.log().matches("refused").count();
     assert!((1..5).contains(&told), "{told} lines: {}", server.log());
 }
