@@ -15,27 +15,44 @@ use syn::{
 
 /// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
 /// between rooms is always a decision.
-const ROOMS: [(&str, &[&str]); 17] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
     ("egress", &["base"]),
     ("access", &["base", "egress"]),
     ("auth", &["base", "egress"]),
-    ("config", &["base", "egress", "access", "auth"]),
+    ("roles", &["base", "access", "auth"]),
+    ("config", &["base", "egress", "access", "auth", "roles"]),
     ("observe", &["base"]),
     ("audit", &["base", "config", "observe"]),
     ("bridge", &["base", "config", "schema"]),
-    ("plugins", &["base", "config", "schema", "access", "bridge", "observe"]),
+    ("plugins", &["base", "config", "schema", "access", "roles", "bridge", "observe"]),
     ("approvals", &["base", "access", "config"]),
-    ("client", &["base", "config", "egress", "access", "auth", "approvals", "bridge", "plugins", "tasks", "observe"]),
+    (
+        "client",
+        &["base", "config", "egress", "access", "auth", "roles", "approvals", "bridge", "plugins", "tasks", "observe"],
+    ),
     (
         "methods",
-        &["base", "config", "access", "approvals", "schema", "bridge", "plugins", "tasks", "client", "observe"],
+        &[
+            "base",
+            "config",
+            "access",
+            "auth",
+            "roles",
+            "approvals",
+            "schema",
+            "bridge",
+            "plugins",
+            "tasks",
+            "client",
+            "observe",
+        ],
     ),
     ("transport", &["base", "config", "access", "auth", "bridge", "client", "methods", "observe"]),
-    ("app", &["base", "config", "access", "observe", "audit", "plugins", "client", "methods", "transport"]),
-    ("cli", &["base", "config", "egress", "access", "approvals", "audit", "plugins", "app"]),
+    ("app", &["base", "config", "access", "auth", "observe", "audit", "plugins", "client", "methods", "transport"]),
+    ("cli", &["base", "config", "egress", "access", "auth", "approvals", "audit", "plugins", "app"]),
 ];
 
 /// What is wrong with the imports of the host's crates.

@@ -26,6 +26,10 @@ pub const RESOURCE_NOT_FOUND: i32 = -32002;
 pub const HEADER_MISMATCH: i32 = -32020;
 /// The request needs an ability that its client has not declared. Only modern revisions have this code.
 pub const MISSING_CLIENT_CAPABILITY: i32 = -32021;
+/// The caller's token has not the scopes that this takes. MCP has no code for it: over HTTP it is a status, and this is the same number.
+pub const INSUFFICIENT_SCOPE: i32 = 403;
+/// The caller has used up what it may do for now; the same holds for this number.
+pub const TOO_MANY_REQUESTS: i32 = 429;
 /// The request is of a revision that is not served.
 const UNSUPPORTED_PROTOCOL_VERSION: i32 = -32022;
 
@@ -62,6 +66,17 @@ impl RpcError {
     /// What was sent is not a message of JSON-RPC.
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(INVALID_REQUEST, message)
+    }
+
+    /// The caller would have to show a token with these scopes.
+    pub fn insufficient_scope(scopes: &[String]) -> Self {
+        let message = format!("this needs a token with more scopes: {}", scopes.join(" "));
+        Self::new(INSUFFICIENT_SCOPE, message).with_data(serde_json::json!({ "scopes": scopes }))
+    }
+
+    /// The caller may try again after so many seconds.
+    pub fn too_many_requests(message: impl Into<String>, seconds: u64) -> Self {
+        Self::new(TOO_MANY_REQUESTS, message).with_data(serde_json::json!({ "retryAfter": seconds }))
     }
 
     /// There is no such method. The message repeats only the beginning of a long name.

@@ -96,6 +96,8 @@ pub mod observe;
 #[doc(hidden)]
 pub mod plugins;
 #[doc(hidden)]
+pub mod roles;
+#[doc(hidden)]
 pub mod schema;
 #[doc(hidden)]
 pub mod tasks;

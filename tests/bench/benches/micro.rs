@@ -149,7 +149,7 @@ fn find_a_tool(bencher: Bencher, plugins: usize) {
 #[divan::bench(args = [1, 1000])]
 fn list_tools(bencher: Bencher, plugins: usize) {
     let (catalog, encoder) = (catalog(plugins), encoder());
-    bencher.bench(|| catalog.page(List::Tools, None, black_box(&encoder)).map(|page| page.len()));
+    bencher.bench(|| catalog.page(List::Tools, None, black_box(&encoder), None).map(|page| page.len()));
 }
 
 /// The scope of a call: with no directory, or with so many of the operator's.

@@ -17,6 +17,7 @@ use anyhow::{Context, Result, bail};
 mod before;
 mod egress;
 mod load;
+mod login;
 mod report;
 mod rows;
 mod sandboxes;

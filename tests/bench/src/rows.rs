@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     Effort,
     load::{Connection, Measured, http},
+    login,
     report::{Point, Report, Row, Wanted},
     servers::{Built, Era, Http, call, cpu_seconds, get, modern_list_post, pipe},
 };
@@ -61,7 +62,7 @@ pub async fn turns(
     Ok(sums)
 }
 
-fn ratio(name: &'static str, target: f64, [ours, theirs]: &[Measured; 2]) -> Row {
+pub fn ratio(name: &'static str, target: f64, [ours, theirs]: &[Measured; 2]) -> Row {
     Row {
         name,
         figure: ours.rate() / theirs.rate(),
@@ -126,6 +127,7 @@ pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Res
         report.row(ratio("HTTP legacy with sessions, fresh / SDK with sessions", 1.2, &both));
     }
     audited(built, effort, report, &wharf).await?;
+    login::rows(built, effort, report, &wharf).await?;
     drop(wharf);
     stdio(built, effort, report, &site.config()).await?;
     lists(built, effort, report).await

@@ -1,6 +1,7 @@
 //! An identity provider on this machine, which signs whatever a test wants signed.
 
 use std::{
+    collections::HashMap,
     net::SocketAddr,
     sync::{
         Arc,
@@ -12,11 +13,14 @@ use std::{
 use axum::{
     Router,
     extract::State,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use e2e::{Value, json};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use parking_lot::Mutex;
@@ -75,6 +79,11 @@ struct Shared {
     published: Mutex<Vec<Value>>,
     down: AtomicBool,
     asked: AtomicUsize,
+    /// What is said of tokens that say nothing themselves.
+    known: Mutex<HashMap<String, Value>>,
+    introspected: AtomicUsize,
+    /// Who asked last, as name and password.
+    asked_as: Mutex<Option<String>>,
 }
 
 pub struct Issuer {
@@ -91,6 +100,7 @@ impl Issuer {
         let app = Router::new()
             .route("/.well-known/openid-configuration", get(metadata))
             .route("/keys", get(published))
+            .route("/introspect", post(introspect))
             .with_state(Arc::clone(&shared));
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { axum::serve(listener, app).await.unwrap() });
@@ -114,6 +124,20 @@ impl Issuer {
     /// How often its keys were fetched.
     pub fn asked(&self) -> usize {
         self.shared.asked.load(Ordering::SeqCst)
+    }
+
+    /// Lets it know a token that says nothing itself.
+    pub fn know(&self, token: &str, claims: Value) {
+        self.shared.known.lock().insert(token.to_owned(), claims);
+    }
+
+    /// How often it was asked about such tokens.
+    pub fn introspected(&self) -> usize {
+        self.shared.introspected.load(Ordering::SeqCst)
+    }
+
+    pub fn asked_as(&self) -> Option<String> {
+        self.shared.asked_as.lock().clone()
     }
 
     /// The claims of a good token.
@@ -147,9 +171,14 @@ pub fn now() -> u64 {
 
 async fn metadata(State(shared): State<Arc<Shared>>) -> Response {
     let url = shared.url.lock().clone();
-    json!({ "issuer": url, "jwks_uri": format!("{url}/keys"), "authorization_endpoint": format!("{url}/authorize") })
-        .to_string()
-        .into_response()
+    json!({
+        "issuer": url,
+        "jwks_uri": format!("{url}/keys"),
+        "authorization_endpoint": format!("{url}/authorize"),
+        "introspection_endpoint": format!("{url}/introspect"),
+    })
+    .to_string()
+    .into_response()
 }
 
 async fn published(State(shared): State<Arc<Shared>>) -> Response {
@@ -158,4 +187,17 @@ async fn published(State(shared): State<Arc<Shared>>) -> Response {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     json!({ "keys": *shared.published.lock() }).to_string().into_response()
+}
+
+async fn introspect(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: String) -> Response {
+    shared.introspected.fetch_add(1, Ordering::SeqCst);
+    if shared.down.load(Ordering::SeqCst) {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let basic = headers["authorization"].to_str().unwrap().strip_prefix("Basic ").unwrap().to_owned();
+    *shared.asked_as.lock() = Some(String::from_utf8(STANDARD.decode(basic).unwrap()).unwrap());
+    let token = body.strip_prefix("token=").unwrap().split('&').next().unwrap();
+    let mut said = shared.known.lock().get(token).cloned().unwrap_or_else(|| json!({}));
+    said["active"] = json!(said.get("aud").is_some() || said.get("sub").is_some());
+    said.to_string().into_response()
 }

@@ -1,10 +1,13 @@
-//! Access tokens of identity providers: which are taken, what clients are told, and what happens while a provider changes its keys or is
-//! not there.
+//! Access tokens of identity providers and API keys: which are taken, what clients are told, what each caller may use, and what happens
+//! while a provider changes its keys or is not there.
 
+#![expect(clippy::disallowed_methods, reason = "tests read what wharf wrote")]
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod issuer;
+mod keys;
 mod providers;
+mod roles;
 mod tokens;
 
 use e2e::{Folder, Server, Value, exchange::Exchange, http::modern_headers, json, modern_params};

@@ -9,3 +9,4 @@ pub mod open;
 pub mod overlap;
 pub mod scope;
 pub mod wants;
+pub mod within;

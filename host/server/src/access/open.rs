@@ -150,6 +150,12 @@ fn open_beneath(ceiling: &File, rest: &Path) -> rustix::io::Result<File> {
     Ok(current)
 }
 
+/// A directory inside an open one, reached without following any link.
+pub fn beneath(directory: &File, rest: &Path) -> Option<(FileId, Arc<File>)> {
+    let handle = open_beneath(directory, rest).ok()?;
+    Some((FileId::of(&handle.metadata().ok()?), Arc::new(handle)))
+}
+
 impl OpenRoot {
     /// Opens a directory that the operator named, which needs no ceiling. Links in its path are followed only now, because a
     /// plugin may have made a later one.

@@ -18,8 +18,9 @@ use super::{
         Grants,
         dirs::{self, Dir, Opened},
     },
-    open::{Ceilings, OpenRoot},
+    open::{Ceilings, Now, OpenRoot},
     overlap::{self, Lessened, Wanted},
+    within::{Within, narrowed},
 };
 use crate::{
     base::{
@@ -125,7 +126,36 @@ struct State {
 
 /// The roots of a call: the client's, the operator's, both, or none if its plugin was granted none.
 #[derive(Clone, Default)]
-pub struct CallRoots(pub Vec<Arc<OpenRoot>>);
+pub struct CallRoots {
+    pub all: Vec<Arc<OpenRoot>>,
+    /// In which folders they may lie. None: wherever they are.
+    pub within: Option<Arc<[Within]>>,
+}
+
+impl CallRoots {
+    fn of(all: Vec<Arc<OpenRoot>>) -> Self {
+        Self { all, within: None }
+    }
+
+    /// The directories that they are now, with this right or less.
+    pub fn directories(&self, access: Access) -> impl Iterator<Item = (Now, Access)> {
+        self.all.iter().flat_map(move |root| match &self.within {
+            None => vec![(root.now(), access)],
+            Some(within) => narrowed(root.now(), access, within),
+        })
+    }
+
+    /// The paths of the directories, and what may be done there.
+    pub fn shown(&self, access: Access) -> Vec<(String, Access)> {
+        let plain = || self.all.iter().map(|root| (root.shown.clone(), access)).collect();
+        let Some(_) = self.within else { return plain() };
+        let there = |(now, access)| match now {
+            Now::There(directory) => Some((directory.shown, access)),
+            Now::Elsewhere(_) | Now::Gone => None,
+        };
+        self.directories(access).filter_map(there).collect()
+    }
+}
 
 impl Scopes {
     /// `home_ceiling`: whether clients may open what lies in the home directory if the operator says nothing.
@@ -185,14 +215,14 @@ impl Scopes {
                 tracing::info!("the roots are those of the operator, {}: {}", fixed.join(", "), why.as_str());
             }
         }
-        CallRoots(state.fixed.clone())
+        CallRoots::of(state.fixed.clone())
     }
 
     /// Adds the operator's roots to those of a client, if both count.
     pub fn with_fixed(&self, mut roots: CallRoots) -> CallRoots {
         let state = self.state();
         if state.from == RootsFrom::Both {
-            roots.0.extend(state.fixed.iter().cloned());
+            roots.all.extend(state.fixed.iter().cloned());
         }
         roots
     }
@@ -208,7 +238,7 @@ impl Scopes {
             return self.in_place_of(Nothing::Empty);
         }
         let opened = self.open(roots, before);
-        if opened.0.is_empty() { self.in_place_of(Nothing::NoneOpened) } else { self.with_fixed(opened) }
+        if opened.all.is_empty() { self.in_place_of(Nothing::NoneOpened) } else { self.with_fixed(opened) }
     }
 
     /// Opens folders that an embedding program gives a client, in place of asking the client for its roots.
@@ -217,7 +247,7 @@ impl Scopes {
             let path = std::path::absolute(folder)?;
             OpenRoot::by_operator(&path).map(Arc::new).map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))
         };
-        folders.iter().map(open).collect::<anyhow::Result<_>>().map(CallRoots)
+        folders.iter().map(open).collect::<anyhow::Result<_>>().map(CallRoots::of)
     }
 
     /// Opens what a client calls its roots; what cannot be opened is dropped with a warning. Roots that were open before
@@ -228,7 +258,7 @@ impl Scopes {
         for root in roots.iter().take(MAX_ROOTS) {
             match state.ceilings.open(&root.uri) {
                 Ok(root) => {
-                    let known = before.0.iter().find(|known| known.same_place(&root) && known.shown == root.shown);
+                    let known = before.all.iter().find(|known| known.same_place(&root) && known.shown == root.shown);
                     opened.push(known.map_or_else(|| Arc::new(root), Arc::clone));
                 }
                 Err(why) => tracing::warn!("root {} is ignored: {why}", escaped(&root.uri)),
@@ -237,7 +267,7 @@ impl Scopes {
         if roots.len() > MAX_ROOTS {
             tracing::warn!("the client has {} roots; only the first {MAX_ROOTS} count", roots.len());
         }
-        CallRoots(opened)
+        CallRoots::of(opened)
     }
 
     /// The scope of a call of a plugin.
@@ -249,7 +279,7 @@ impl Scopes {
         for path in &wanted.missing {
             tracing::warn!(plugin, "the directory {} is not there", path.display());
         }
-        of_client.apply(roots.0.iter().map(|root| &**root), &mut wanted);
+        of_client.apply(roots, &mut wanted);
         let (granted, lessened) = self.intersect(wanted);
         for one in lessened {
             let mut warned = self.warned.lock();

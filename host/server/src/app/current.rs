@@ -112,6 +112,10 @@ impl Current {
     fn take(&self, origins: &Origins, mut new: Config) -> u64 {
         let number = self.config.borrow().number + 1;
         new.number = number;
+        if new.roles.are_alike(&self.config.borrow().roles) {
+            // What callers have used up of their allowances still counts.
+            new.roles = Arc::clone(&self.config.borrow().roles);
+        }
         note(&self.observers, Some(&self.config.borrow()), &new);
         let mut places = new.places(origins.cache_dir.as_deref());
         places.trusted.extend(self.audit.iter().cloned());

@@ -22,6 +22,7 @@ use self::current::{Current, Origins};
 use crate::{
     access::{approval::Approver, scope::Scopes},
     audit::Log,
+    auth::Caller,
     base::{ledger::Ledger, paths::Stamp, principal::Principal},
     client::server::{DRAIN, Server, Shared},
     config::{self, CommandLine, Config, Plugin},
@@ -186,7 +187,8 @@ impl Builder {
         );
         let stop = CancellationToken::new();
         let files = Arc::clone(&published.files);
-        let shared = Shared { ledger, published, scopes, approver, observers, stop: stop.clone() };
+        let shared =
+            Shared { config: current.watch(), ledger, published, scopes, approver, observers, stop: stop.clone() };
         let server = Server::new(&config, shared).map_err(Error::Config)?;
         let watcher = follows.then(|| {
             let reload = {
@@ -476,7 +478,13 @@ where
         let Self { server, reader, writer, principal, roots } = self;
         let roots =
             if roots.is_empty() { None } else { Some(server.scopes.open_given(&roots).map_err(Error::Config)?) };
-        stdio::serve(&server, Client { principal, roots, transport: Transport::Pipe }, reader, writer).await;
+        stdio::serve(
+            &server,
+            Client { caller: Caller::Owner(principal), roots, transport: Transport::Pipe },
+            reader,
+            writer,
+        )
+        .await;
         Ok(())
     }
 }

@@ -5,9 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "the file of the approvals is read and written here")]
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, Permissions},
-    io::{ErrorKind, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
@@ -22,6 +20,7 @@ use super::subject::{Kind, Subject};
 use crate::base::{
     guard::check_private_file,
     paths::Stamp,
+    rewrite::rewrite,
     text::{escaped, hex},
 };
 
@@ -137,23 +136,11 @@ impl Kept {
 
     /// Replaces the file by a changed one, in one step, while nobody else does.
     fn change(&self, change: impl FnOnce(&mut Vec<Approval>) -> Result<()>) -> Result<()> {
-        let named = || self.path.display().to_string();
-        let folder = self.path.parent().with_context(named)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| folder.display().to_string())?;
-        let lock = self.path.with_extension("lock");
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&lock);
-        let lock = lock.with_context(named)?;
-        lock.lock().with_context(named)?;
-        let mut all = if self.path.exists() { read(&self.path)? } else { Vec::new() };
-        change(&mut all)?;
-        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(folder)?;
-        for one in &all {
-            writeln!(file, "{}", serde_json::to_string(one)?)?;
-        }
-        file.as_file().sync_all()?;
-        file.persist(&self.path).with_context(named)?;
-        File::open(folder)?.sync_all()?;
-        Ok(())
+        rewrite(&self.path, || {
+            let mut all = if self.path.exists() { read(&self.path)? } else { Vec::new() };
+            change(&mut all)?;
+            all.iter().map(|one| Ok(format!("{}\n", serde_json::to_string(one)?))).collect()
+        })
     }
 }
 
@@ -172,6 +159,8 @@ fn read(path: &Path) -> Result<Vec<Approval>> {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
+
     use serde_json::Value;
     use wharf_protocol::Method;
 

@@ -5,8 +5,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
-use http::{Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Empty, Limited};
+use http::{HeaderValue, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -25,7 +25,23 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// What is at a URL.
 pub async fn url(url: &str, tls: &Arc<Tls>) -> Result<Vec<u8>> {
-    let got = tokio::time::timeout(WITHIN, get(url, tls)).await;
+    let request = Request::get("/").body(Full::default())?;
+    within(url, request, tls).await
+}
+
+/// The answer to a form that is sent to a URL.
+pub async fn form(url: &str, authorization: &str, body: String, tls: &Arc<Tls>) -> Result<Vec<u8>> {
+    let mut authorization = HeaderValue::from_str(authorization)?;
+    authorization.set_sensitive(true);
+    let request = Request::post("/")
+        .header(header::AUTHORIZATION, authorization)
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(Full::from(body))?;
+    within(url, request, tls).await
+}
+
+async fn within(url: &str, request: Request<Full<Bytes>>, tls: &Arc<Tls>) -> Result<Vec<u8>> {
+    let got = tokio::time::timeout(WITHIN, send(url, request, tls)).await;
     got.unwrap_or_else(|_| bail!("there is no answer within {} s", WITHIN.as_secs())).with_context(|| url.to_owned())
 }
 
@@ -83,7 +99,7 @@ fn places(issuer: &str) -> Result<[String; 3]> {
     ])
 }
 
-async fn get(url: &str, tls: &Arc<Tls>) -> Result<Vec<u8>> {
+async fn send(url: &str, request: Request<Full<Bytes>>, tls: &Arc<Tls>) -> Result<Vec<u8>> {
     ensure!(is_safe(url), "it is no https URL");
     let uri: Uri = url.parse()?;
     let host = uri.host().context("it has no host")?;
@@ -93,22 +109,26 @@ async fn get(url: &str, tls: &Arc<Tls>) -> Result<Vec<u8>> {
     if encrypted {
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
         let stream = TlsConnector::from(tls.config().await?).connect(name, stream).await?;
-        exchange(stream, &uri, host).await
+        exchange(stream, request, &uri, host).await
     } else {
-        exchange(stream, &uri, host).await
+        exchange(stream, request, &uri, host).await
     }
 }
 
-async fn exchange(stream: impl AsyncRead + AsyncWrite + Send + Unpin, uri: &Uri, host: &str) -> Result<Vec<u8>> {
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin,
+    mut request: Request<Full<Bytes>>,
+    uri: &Uri,
+    host: &str,
+) -> Result<Vec<u8>> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    *request.uri_mut() = uri.path_and_query().map_or("/", |path| path.as_str()).parse()?;
     let host = uri.port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-    let request = Request::get(path)
-        .header(header::HOST, host)
-        .header(header::ACCEPT, "application/json")
-        .header(header::USER_AGENT, concat!("wharf/", env!("CARGO_PKG_VERSION")))
-        .header(header::CONNECTION, "close")
-        .body(Empty::<Bytes>::new())?;
+    let headers = request.headers_mut();
+    headers.insert(header::HOST, host.parse()?);
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     let answer = async {
         let response = sender.send_request(request).await?;
         ensure!(response.status() == StatusCode::OK, "the answer is {}", response.status());

@@ -1,20 +1,66 @@
-//! What a token says of a request, and why one is refused.
+//! What is known of whoever makes a request, and why a request is turned away.
 
-use std::{collections::HashSet, sync::Arc, time::SystemTime};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use crate::base::principal::Principal;
 
-/// A request whose token is good.
+/// Who makes a request, and what was shown for it: by a token, a key or a certificate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     pub principal: Principal,
-    pub scopes: Arc<HashSet<String>>,
+    /// With all that they include.
+    pub scopes: HashSet<String>,
+    /// The claims that are texts or lists of texts, each with its texts.
+    pub claims: BTreeMap<String, Vec<String>>,
+    /// The names in the client's certificate.
+    pub names: Vec<String>,
     /// When the token ends. What was begun with it may finish, but nothing that waits for changes outlives it.
-    pub expires: SystemTime,
+    pub expires: Option<SystemTime>,
+}
+
+impl Identity {
+    /// One of whom nothing more is known than who it is.
+    pub fn of(principal: Principal) -> Self {
+        Self { principal, scopes: HashSet::new(), claims: BTreeMap::new(), names: Vec::new(), expires: None }
+    }
+
+    /// The texts of a claim.
+    pub fn claim(&self, name: &str) -> &[String] {
+        self.claims.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// Who makes a request, as far as its rights go.
+#[derive(Debug, Clone)]
+pub enum Caller {
+    /// Whoever started this process, or a client of the program that wharf is a part of: the roles of the config are not for it.
+    Owner(Principal),
+    /// A client that reached wharf over the network.
+    Known(Arc<Identity>),
+}
+
+impl Caller {
+    pub fn principal(&self) -> &Principal {
+        match self {
+            Self::Owner(principal) => principal,
+            Self::Known(identity) => &identity.principal,
+        }
+    }
+
+    pub fn identity(&self) -> Option<&Arc<Identity>> {
+        match self {
+            Self::Owner(_) => None,
+            Self::Known(identity) => Some(identity),
+        }
+    }
 }
 
 /// Why a request is turned away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// 401, without an error code: there is no token.
     NoToken,
@@ -22,8 +68,11 @@ pub enum Refused {
     Invalid(&'static str),
     /// 400: there is more than one token, or one where none may be.
     Malformed(&'static str),
-    /// 403: the token has not all the scopes that every request needs.
-    Scope,
+    /// 403: the token has not all the scopes that this request needs. All that are needed, and all that the token has: clients ask
+    /// for exactly what they are told, and would lose the others.
+    Scope(Vec<String>),
+    /// 403: no role is for this caller, whatever it asks for.
+    Role,
     /// 503: the token may be good, but there is nothing to check it with. Clients throw tokens away that get a 401.
     Unavailable,
 }

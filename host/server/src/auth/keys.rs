@@ -2,11 +2,13 @@
 //! and kept if that fails. However many tokens come that name unknown keys, the issuer is asked once in a while.
 
 use std::{
+    num::NonZeroU32,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
+use governor::{DefaultDirectRateLimiter, Quota};
 use jsonwebtoken::{
     Algorithm, DecodingKey,
     jwk::{Jwk, PublicKeyUse},
@@ -20,8 +22,9 @@ use super::{
 };
 use crate::{base::text::escaped, egress::tls::Tls};
 
-/// The least time between two attempts to fetch the keys.
+/// How often keys are fetched at the most: once in this time, and so many times one after the other if that was not used.
 const AGAIN: Duration = Duration::from_secs(30);
+const TRIES: NonZeroU32 = NonZeroU32::new(5).unwrap();
 /// After how long keys are fetched again although all that is asked for is there.
 const OLD: Duration = Duration::from_secs(15 * 60);
 /// For how long keys are good that cannot be fetched again.
@@ -40,6 +43,8 @@ struct Inner {
     known: Mutex<Option<Known>>,
     /// Held while they are fetched. When that was last tried.
     tried: AsyncMutex<Option<Instant>>,
+    /// How often it may be tried.
+    tries: DefaultDirectRateLimiter,
 }
 
 #[derive(Clone)]
@@ -66,36 +71,32 @@ pub enum NoKey {
 impl Keys {
     pub fn new(issuer: &Issuer, tls: Arc<Tls>) -> Self {
         let (known, tried) = (Mutex::default(), AsyncMutex::default());
-        Self(Arc::new(Inner { issuer: issuer.url.clone(), source: issuer.keys.clone(), tls, known, tried }))
+        // A period that is not zero is a quota, so this is never without a limit.
+        let quota = Quota::with_period(AGAIN).unwrap_or(Quota::per_hour(TRIES)).allow_burst(TRIES);
+        let tries = DefaultDirectRateLimiter::direct(quota);
+        Self(Arc::new(Inner { issuer: issuer.url.clone(), source: issuer.keys.clone(), tls, known, tried, tries }))
     }
 
     pub async fn warm_up(&self) {
         self.fetch_after(Instant::now()).await;
     }
 
-    /// The key with this name, for this algorithm. `wrong_since`: the one that was known then did not fit.
-    pub async fn find(
-        &self,
-        kid: Option<&str>,
-        algorithm: Algorithm,
-        wrong_since: Option<Instant>,
-    ) -> Result<DecodingKey, NoKey> {
-        let known = self.0.known();
-        let found = known.as_ref().and_then(|known| known.find(kid, algorithm));
-        if let Some(found) = found
-            && wrong_since.is_none()
-        {
-            if known.is_some_and(|known| known.fetched.elapsed() >= OLD) {
-                // Nobody waits for an issuer whose keys are there.
-                self.begin_to_fetch(Instant::now());
-            }
-            return Ok(found);
+    /// The key with this name, for this algorithm, if it is among those that are known.
+    pub fn known(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
+        let known = self.0.known()?;
+        if known.fetched.elapsed() >= OLD {
+            // Nobody waits for an issuer whose keys are there.
+            self.begin_to_fetch(Instant::now());
         }
-        self.fetch_after(wrong_since.unwrap_or_else(Instant::now)).await;
-        let known = self.0.known().ok_or(NoKey::Unavailable)?;
-        // If the issuer could not be asked just now, it may have a key of this name by now.
-        let current = known.fetched.elapsed() < AGAIN;
-        known.find(kid, algorithm).ok_or(if current { NoKey::Unknown } else { NoKey::Unavailable })
+        known.find(kid, algorithm)
+    }
+
+    /// The key with this name, for this algorithm, as it has been since then. That it is not there is said only of keys that were
+    /// fetched since then: the issuer may have made a new one.
+    pub async fn since(&self, kid: Option<&str>, algorithm: Algorithm, since: Instant) -> Result<DecodingKey, NoKey> {
+        self.fetch_after(since).await;
+        let known = self.0.known().filter(|known| known.fetched >= since).ok_or(NoKey::Unavailable)?;
+        known.find(kid, algorithm).ok_or(NoKey::Unknown)
     }
 
     /// Fetches the keys, unless that was tried a moment ago, or since then.
@@ -124,12 +125,14 @@ impl Inner {
 
     async fn fetch_after(&self, since: Instant) {
         let mut tried = self.tried.lock().await;
-        if tried.is_some_and(|at| at.elapsed() < AGAIN || at >= since) {
+        if tried.is_some_and(|at| at >= since) || self.tries.check().is_err() {
             return;
         }
         *tried = Some(Instant::now());
+        // What the issuer publishes while it answers may be missing.
+        let fetched = Instant::now();
         match self.fetch().await {
-            Ok(keys) => *self.known.lock() = Some(Known { keys: keys.into(), fetched: Instant::now() }),
+            Ok(keys) => *self.known.lock() = Some(Known { keys: keys.into(), fetched }),
             Err(error) => {
                 let kept = if self.known().is_some() { "; those that are known are still used" } else { "" };
                 tracing::warn!(

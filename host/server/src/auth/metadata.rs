@@ -32,29 +32,39 @@ pub fn path(settings: &Settings) -> &str {
     rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
 }
 
-/// The URL of the metadata.
-pub fn url(settings: &Settings) -> String {
+/// The URL of the metadata. `slash`: of the resource with a slash at its end.
+fn url(settings: &Settings, slash: bool) -> String {
     let path = path(settings);
     let origin = settings.resource.strip_suffix(path).unwrap_or(&settings.resource);
-    format!("{origin}{WELL_KNOWN}{path}")
+    format!("{origin}{WELL_KNOWN}{path}{}", if slash && !path.is_empty() { "/" } else { "" })
 }
 
-/// The value of `WWW-Authenticate`, for those who were turned away because of their token.
-pub fn challenge(settings: &Settings, refused: Refused) -> Option<HeaderValue> {
-    let (error, why) = match refused {
-        Refused::NoToken => (None, None),
-        Refused::Invalid(why) => (Some("invalid_token"), Some(why)),
-        Refused::Malformed(why) => (Some("invalid_request"), Some(why)),
-        Refused::Scope => (Some("insufficient_scope"), None),
-        Refused::Unavailable => return None,
+/// The value of `WWW-Authenticate`, for those who were turned away because of their token. `slash`: whether they asked for the resource
+/// with a slash at its end.
+pub fn challenge(settings: &Settings, refused: &Refused, slash: bool) -> Option<HeaderValue> {
+    let (error, why, scopes) = match refused {
+        Refused::NoToken => (None, None, &settings.scopes),
+        Refused::Invalid(why) => (Some("invalid_token"), Some(why), &settings.scopes),
+        Refused::Malformed(why) => (Some("invalid_request"), Some(why), &settings.scopes),
+        Refused::Scope(scopes) => (Some("insufficient_scope"), None, scopes),
+        // Logging in anew would not help.
+        Refused::Role | Refused::Unavailable => return None,
     };
     let mut members = Vec::new();
     // All of these texts are ours or were checked when the config was read, so that none has a quotation mark in it.
     members.extend(error.map(|error| format!("error=\"{error}\"")));
     members.extend(why.map(|why| format!("error_description=\"{}\"", why.replace(['"', '\\'], "'"))));
-    members.push(format!("resource_metadata=\"{}\"", url(settings)));
-    if !settings.scopes.is_empty() {
-        members.push(format!("scope=\"{}\"", settings.scopes.join(" ")));
+    if settings.issuers.is_empty() {
+        // There are API keys only, and nowhere to log in.
+        members.insert(0, "realm=\"wharf\"".to_owned());
+        return HeaderValue::from_str(&format!("Bearer {}", members.join(", "))).ok();
+    }
+    members.push(format!("resource_metadata=\"{}\"", url(settings, slash)));
+    // Scopes of tokens are from outside, so what cannot stand in a header is left out.
+    let plain = |scope: &&String| scope.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
+    let scopes: Vec<&str> = scopes.iter().filter(plain).map(String::as_str).collect();
+    if !scopes.is_empty() {
+        members.push(format!("scope=\"{}\"", scopes.join(" ")));
     }
     HeaderValue::from_str(&format!("Bearer {}", members.join(", "))).ok()
 }
@@ -68,6 +78,8 @@ mod tests {
         Settings {
             resource: "https://mcp.example.com/mcp".into(),
             scopes: scopes.iter().map(|&scope| scope.to_owned()).collect(),
+            includes: std::collections::BTreeMap::new(),
+            keys_file: None,
             issuers: vec![issuer()],
         }
     }
@@ -83,15 +95,18 @@ mod tests {
                 Refused::Invalid("it has expired"),
                 format!(r#"Bearer error="invalid_token", error_description="it has expired", {metadata}"#),
             ),
-            (Refused::Scope, format!(r#"Bearer error="insufficient_scope", {metadata}"#)),
+            (
+                Refused::Scope(vec!["mcp".into(), "more".into(), "no\"scope".into()]),
+                format!(r#"Bearer error="insufficient_scope", {metadata}"#),
+            ),
             (
                 Refused::Malformed("twice \"a\""),
                 format!(r#"Bearer error="invalid_request", error_description="twice 'a'", {metadata}"#),
             ),
         ] {
-            assert_eq!(challenge(&settings, refused).unwrap(), expected);
+            assert_eq!(challenge(&settings, &refused, false).unwrap(), expected);
         }
-        assert_eq!(challenge(&settings, Refused::Unavailable), None);
+        assert_eq!(challenge(&settings, &Refused::Unavailable, false), None);
     }
 
     #[test]
@@ -102,6 +117,6 @@ mod tests {
         assert_eq!(document(false)["authorization_servers"], json!(["https://id.example.com/realm"]));
         assert_eq!(document(false).get("scopes_supported"), None);
         let root = Settings { resource: "https://mcp.example.com".into(), ..settings(&["mcp"]) };
-        assert_eq!(url(&root), "https://mcp.example.com/.well-known/oauth-protected-resource");
+        assert_eq!(url(&root, true), "https://mcp.example.com/.well-known/oauth-protected-resource");
     }
 }

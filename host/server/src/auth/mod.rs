@@ -1,27 +1,34 @@
 //! Who makes a request over HTTP, where identity providers say so: wharf is an OAuth 2.1 resource server. It checks access tokens and
 //! names their issuers; it issues none, never passes one on, and no plugin sees one.
 //!
-//! The way of a token: `header` finds it in the request, `token` reads and judges it, `keys` has what its signature is checked with,
-//! and `verified` remembers for a while that it was good. `metadata` is what clients are told of all this.
+//! The way of a token: `header` finds it in the request, `token` reads and judges it, `keys` has what its signature is checked with, and
+//! `verified` remembers for a while that it was good. About a token that says nothing itself, `introspection` asks its issuer. API keys
+//! are the operator's own (`api_keys`). `metadata` is what clients are told of all this.
 
 use std::{
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
+use anyhow::Result;
 use http::HeaderMap;
 use tokio::sync::Mutex as AsyncMutex;
 
 use self::{
+    api_keys::ApiKeys,
+    introspection::Introspector,
     keys::{Keys, NoKey},
-    token::Parts,
+    settings::{Issuer, KeySource},
+    token::{Claims, Parts},
     verified::Verified,
 };
 use crate::{base::text::escaped, egress::tls::Tls};
 
+pub mod api_keys;
 mod fetch;
 mod header;
 mod identity;
+mod introspection;
 mod keys;
 pub mod metadata;
 pub mod settings;
@@ -29,15 +36,18 @@ mod token;
 mod verified;
 
 pub use self::{
-    identity::{Identity, Refused},
+    identity::{Caller, Identity, Refused},
     settings::Settings,
 };
 
 /// What checks tokens, for as long as wharf runs.
 pub struct Auth {
     pub settings: Arc<Settings>,
+    api_keys: Option<ApiKeys>,
     /// In the order of the settings.
     keys: Vec<Keys>,
+    /// The issuer that is asked about tokens that say nothing themselves, with its place in the settings.
+    introspector: Option<(usize, Introspector)>,
     verified: Verified,
     /// The first issuer's metadata, for clients that look for it here, and when it was asked for.
     mirrored: AsyncMutex<Option<(Instant, Option<Arc<str>>)>>,
@@ -49,17 +59,25 @@ const MIRRORED: Duration = Duration::from_secs(60);
 
 impl Auth {
     /// `tls`: how the issuers are reached.
-    pub fn new(settings: Arc<Settings>, tls: &Arc<Tls>) -> Self {
+    pub fn new(settings: Arc<Settings>, tls: &Arc<Tls>) -> Result<Self> {
         let keys = settings.issuers.iter().map(|issuer| Keys::new(issuer, Arc::clone(tls))).collect();
+        let introspector =
+            settings.issuers.iter().enumerate().find_map(|(at, issuer)| {
+                Some((at, Introspector::new(&issuer.url, issuer.introspection.as_ref()?, tls)))
+            });
+        let api_keys = settings.keys_file.as_deref().map(|path| ApiKeys::open(path, &settings.scopes)).transpose()?;
         let (verified, mirrored) = (Verified::default(), AsyncMutex::default());
-        Self { settings, keys, verified, mirrored, tls: Arc::clone(tls) }
+        Ok(Self { settings, api_keys, keys, introspector, verified, mirrored, tls: Arc::clone(tls) })
     }
 
     /// Fetches all keys, so that the first requests need not wait. Those that cannot be fetched are tried again when they are
     /// needed.
     pub async fn warm_up(&self) {
-        for keys in &self.keys {
-            keys.warm_up().await;
+        for (keys, issuer) in self.keys.iter().zip(&self.settings.issuers) {
+            // One that issues only tokens that say nothing may have no keys.
+            if issuer.introspection.is_none() || issuer.keys != KeySource::Discovered {
+                keys.warm_up().await;
+            }
         }
     }
 
@@ -93,21 +111,33 @@ impl Auth {
     }
 
     /// Checks the token of a request. `query`: what follows the `?` of its URL.
-    pub async fn check(&self, headers: &HeaderMap, query: Option<&str>) -> Result<Identity, Refused> {
+    pub async fn check(&self, headers: &HeaderMap, query: Option<&str>) -> Result<Arc<Identity>, Refused> {
         let token = header::token(headers, query)?;
+        if let Some(api_keys) = self.api_keys.as_ref().filter(|_| token.starts_with(api_keys::PREFIX)) {
+            return api_keys.check(token, &self.settings.scopes);
+        }
         let identity = match self.verified.get(token) {
-            Some(identity) => identity,
-            None => {
-                let identity = self.verify(token).await?;
-                self.verified.add(token, &identity);
-                identity
-            }
+            Some(found) => found.map_err(Refused::Invalid)?,
+            None => self.verify(token).await?,
         };
         let lacks = self.settings.scopes.iter().any(|scope| !identity.scopes.contains(scope));
-        if lacks { Err(Refused::Scope) } else { Ok(identity) }
+        if lacks { Err(Refused::Scope(self.settings.to_ask_for(&[], &identity))) } else { Ok(identity) }
     }
 
-    async fn verify(&self, token: &str) -> Result<Identity, Refused> {
+    async fn verify(&self, token: &str) -> Result<Arc<Identity>, Refused> {
+        let mut identity = self.judge(token).await?;
+        self.settings.include(&mut identity.scopes);
+        let identity = Arc::new(identity);
+        self.verified.add(token, Ok(Arc::clone(&identity)));
+        Ok(identity)
+    }
+
+    async fn judge(&self, token: &str) -> Result<Identity, Refused> {
+        let began = Instant::now();
+        if let Some((at, introspector)) = self.introspector.as_ref().filter(|_| !token::is_jwt(token)) {
+            let issuer = self.settings.issuers.get(*at).ok_or(Refused::Unavailable)?;
+            return introspect(introspector, issuer, token).await;
+        }
         let parts = Parts::read(token).map_err(Refused::Invalid)?;
         let mut issuers = self.settings.issuers.iter().zip(&self.keys);
         let (issuer, keys) = issuers
@@ -118,22 +148,27 @@ impl Auth {
         }
         // All that needs no key is judged first, so that what is worthless makes nobody fetch any.
         let identity = parts.claims.judge(issuer, parts.typ.as_deref(), SystemTime::now()).map_err(Refused::Invalid)?;
-        let began = Instant::now();
-        let mut key = keys.find(parts.kid.as_deref(), parts.algorithm, None).await.map_err(unknown)?;
-        if !parts.is_signed_by(&key) {
-            // The issuer may have put a new key under the old name.
-            key = keys.find(parts.kid.as_deref(), parts.algorithm, Some(began)).await.map_err(unknown)?;
-            if !parts.is_signed_by(&key) {
-                return Err(Refused::Invalid("its signature is wrong"));
-            }
+        let (kid, algorithm) = (parts.kid.as_deref(), parts.algorithm);
+        if keys.known(kid, algorithm).is_some_and(|key| parts.is_signed_by(&key)) {
+            return Ok(identity);
         }
-        Ok(identity)
+        // The issuer may have made a new key, even under an old name, so the token is bad only by keys that were fetched since.
+        let bad = match keys.since(kid, algorithm, began).await {
+            Ok(key) if parts.is_signed_by(&key) => return Ok(identity),
+            Ok(_) => "its signature is wrong",
+            Err(NoKey::Unknown) => "it is signed with a key that its issuer does not name",
+            Err(NoKey::Unavailable) => return Err(Refused::Unavailable),
+        };
+        self.verified.add(token, Err(bad));
+        Err(Refused::Invalid(bad))
     }
 }
 
-fn unknown(problem: NoKey) -> Refused {
-    match problem {
-        NoKey::Unknown => Refused::Invalid("it is signed with a key that its issuer does not name"),
-        NoKey::Unavailable => Refused::Unavailable,
-    }
+/// Asks the issuer of a token that says nothing itself. What the issuer says of it is judged as the claims of other tokens are.
+async fn introspect(introspector: &Introspector, issuer: &Issuer, token: &str) -> Result<Identity, Refused> {
+    let said = introspector.ask(token).await.map_err(|()| Refused::Unavailable)?;
+    let mut said = said.ok_or(Refused::Invalid("its issuer does not know it, or does not hold it for good"))?;
+    // The standard leaves it to the issuer whether it names itself.
+    said.entry("iss").or_insert_with(|| issuer.url.as_str().into());
+    Claims::new(said).judge(issuer, None, SystemTime::now()).map_err(Refused::Invalid)
 }

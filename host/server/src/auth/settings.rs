@@ -1,9 +1,15 @@
 //! What the config says of identity providers.
 
-use std::path::PathBuf;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    path::PathBuf,
+};
 
 use http::Uri;
 use jsonwebtoken::Algorithm;
+
+use super::identity::Identity;
+use crate::egress::secrets::Source;
 
 /// `[auth]`, and `public_url` of `[http]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,17 +18,40 @@ pub struct Settings {
     pub resource: String,
     /// The scopes that every request needs, and the first ones that clients ask for.
     pub scopes: Vec<String>,
-    /// At least one.
+    /// What a scope includes besides itself, with all that these include in turn.
+    pub includes: BTreeMap<String, Vec<String>>,
+    /// Where the API keys are, if there are any. Otherwise there is at least one issuer.
+    pub keys_file: Option<PathBuf>,
     pub issuers: Vec<Issuer>,
 }
 
 impl Settings {
+    /// Adds what the scopes of a token include.
+    pub fn include(&self, scopes: &mut HashSet<String>) {
+        let included: Vec<String> =
+            scopes.iter().filter_map(|scope| self.includes.get(scope)).flatten().cloned().collect();
+        scopes.extend(included);
+    }
+
+    /// What a client has to ask for that needs these scopes: they, those that every request needs, and those that it has already,
+    /// because clients ask for exactly what they are told.
+    pub fn to_ask_for(&self, needed: &[String], identity: &Identity) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let held: BTreeSet<&String> = identity.scopes.iter().collect();
+        for scope in self.scopes.iter().chain(needed).chain(held) {
+            if scope != "offline_access" && !all.contains(scope) {
+                all.push(scope.clone());
+            }
+        }
+        all
+    }
+
     /// The files of keys.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
-        self.issuers.iter().filter_map(|issuer| match &issuer.keys {
+        self.keys_file.iter().cloned().chain(self.issuers.iter().filter_map(|issuer| match &issuer.keys {
             KeySource::File(path) => Some(path.clone()),
             KeySource::Discovered | KeySource::Url(_) => None,
-        })
+        }))
     }
 }
 
@@ -37,8 +66,19 @@ pub struct Issuer {
     /// Whether tokens must say that they are access tokens by RFC 9068.
     pub only_at_jwt: bool,
     pub keys: KeySource,
+    /// How it is asked about tokens that say nothing themselves.
+    pub introspection: Option<Introspection>,
     /// The resource, with and without a slash at its end.
     pub resource: [String; 2],
+}
+
+/// As whom wharf asks an issuer about tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Introspection {
+    pub client_id: String,
+    pub secret: Source,
+    /// None: where the issuer's metadata says.
+    pub url: Option<String>,
 }
 
 /// Where an issuer's keys are.

@@ -2,7 +2,7 @@
 //! as a missing audience, is judged here.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -19,6 +19,8 @@ const LEEWAY: Duration = Duration::from_secs(30);
 /// The longest name of a person or client, and the most scopes that count.
 const MAX_SUBJECT_BYTES: usize = 512;
 const MAX_SCOPES: usize = 256;
+/// How much of a token's other claims is kept for as long as the token is known to be good.
+const MAX_CLAIM_BYTES: usize = 8 << 10;
 
 /// A token taken apart. Nothing in it is to be believed before its signature was checked.
 pub struct Parts<'a> {
@@ -74,11 +76,20 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What a token says.
+/// Whether a token looks like a JSON Web Token, good or not.
+pub fn is_jwt(token: &str) -> bool {
+    token.split('.').count() == 3
+}
+
+/// What a token says, or its issuer says of it.
 #[derive(Debug)]
 pub struct Claims(Map<String, Value>);
 
 impl Claims {
+    pub fn new(claims: Map<String, Value>) -> Self {
+        Self(claims)
+    }
+
     pub fn issuer(&self) -> Option<&str> {
         self.text("iss")
     }
@@ -103,6 +114,26 @@ impl Claims {
             Some(Value::Array(all)) => all.iter().filter_map(|one| one.as_str().map(ToOwned::to_owned)).collect(),
             _ => Vec::new(),
         }
+    }
+
+    /// The claims that roles may ask for: short texts, and lists of them.
+    fn texts(&self) -> BTreeMap<String, Vec<String>> {
+        let mut left = MAX_CLAIM_BYTES;
+        let mut texts = BTreeMap::new();
+        for (name, value) in &self.0 {
+            let all: Vec<String> = match value {
+                Value::String(text) => vec![text.clone()],
+                Value::Array(all) => all.iter().filter_map(|one| one.as_str().map(ToOwned::to_owned)).collect(),
+                _ => continue,
+            };
+            let bytes = name.len() + all.iter().map(String::len).sum::<usize>();
+            // What is longer than all that may be kept is no claim that a role could mean.
+            if let Some(rest) = left.checked_sub(bytes) {
+                left = rest;
+                texts.insert(name.clone(), all);
+            }
+        }
+        texts
     }
 
     /// Who the token is for, if it is an access token for this server and good now. `typ`: what its header says it is, in lower
@@ -158,7 +189,8 @@ impl Claims {
         let user = User { issuer: issuer.url.clone(), subject: subject.to_owned() };
         // In the time by which clocks may differ, a token is good; what waits for changes must not end at once then.
         let expires = if expires > now { expires } else { expires + LEEWAY };
-        Ok(Identity { principal: Principal::User(Arc::new(user)), scopes: Arc::new(scopes), expires })
+        let principal = Principal::User(Arc::new(user));
+        Ok(Identity { scopes, claims: self.texts(), expires: Some(expires), ..Identity::of(principal) })
     }
 }
 
@@ -176,6 +208,7 @@ pub mod tests {
             audience: vec!["api://wharf".into()],
             only_at_jwt: false,
             keys: KeySource::Discovered,
+            introspection: None,
             resource: ["https://mcp.example.com/mcp".into(), "https://mcp.example.com/mcp/".into()],
         }
     }

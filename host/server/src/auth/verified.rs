@@ -1,7 +1,9 @@
-//! Tokens that were found good, for a while: to check a signature takes fifty times as long as to look one up. Only digests are kept.
+//! What was found out about tokens, for a while: to check a signature takes fifty times as long as to look one up, and a bad token must
+//! not make its issuer be asked again each time that it comes. Only digests are kept.
 
 use std::{
     collections::HashMap,
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -12,30 +14,46 @@ use super::identity::Identity;
 
 /// For how long a token is taken for good that was.
 const GOOD_FOR: Duration = Duration::from_secs(60);
+/// For how long a token is taken for bad that was not good by the newest keys.
+const BAD_FOR: Duration = Duration::from_secs(30);
 const MAX_TOKENS: usize = 10_000;
 
+/// What was found out: whose it is, or why it is bad.
+pub type Found = Result<Arc<Identity>, &'static str>;
+
+struct Known {
+    until: Instant,
+    found: Found,
+}
+
 #[derive(Default)]
-pub struct Verified(Mutex<HashMap<[u8; 32], (Instant, Identity)>>);
+pub struct Verified(Mutex<HashMap<[u8; 32], Known>>);
 
 impl Verified {
-    pub fn get(&self, token: &str) -> Option<Identity> {
+    pub fn get(&self, token: &str) -> Option<Found> {
         let digest: [u8; 32] = Sha256::digest(token).into();
         let all = self.0.lock();
-        let (until, identity) = all.get(&digest)?;
-        (*until > Instant::now()).then(|| identity.clone())
+        let known = all.get(&digest)?;
+        (known.until > Instant::now()).then(|| known.found.clone())
     }
 
-    pub fn add(&self, token: &str, identity: &Identity) {
-        let left = identity.expires.duration_since(SystemTime::now()).unwrap_or_default();
+    pub fn add(&self, token: &str, found: Found) {
         let now = Instant::now();
+        let until = match &found {
+            Ok(identity) => {
+                let left = identity.expires.map(|end| end.duration_since(SystemTime::now()).unwrap_or_default());
+                now + left.map_or(GOOD_FOR, |left| left.min(GOOD_FOR))
+            }
+            Err(_) => now + BAD_FOR,
+        };
         let mut all = self.0.lock();
         if all.len() >= MAX_TOKENS {
-            all.retain(|_, (until, _)| *until > now);
+            all.retain(|_, known| known.until > now);
         }
-        // If all of them are still good, somebody sends very many. They are checked again, which is slower and safe.
+        // If that makes no room, somebody sends very many. They are checked again, which is slower and safe.
         if all.len() >= MAX_TOKENS {
             all.clear();
         }
-        all.insert(Sha256::digest(token).into(), (now + left.min(GOOD_FOR), identity.clone()));
+        all.insert(Sha256::digest(token).into(), Known { until, found });
     }
 }

@@ -15,6 +15,8 @@ pub enum Principal {
     Token(Arc<str>),
     /// Whoever an identity provider says it is.
     User(Arc<User>),
+    /// A client that has one of the API keys with this id.
+    Key(Arc<str>),
     /// Any client that can connect.
     Anonymous,
 }
@@ -35,6 +37,7 @@ impl fmt::Display for Principal {
         match self {
             Self::Named(name) => write!(f, "named {name}"),
             Self::Token(digest) => write!(f, "token {digest}"),
+            Self::Key(id) => write!(f, "key {id}"),
             // An issuer is a URL, so that there is no space in it.
             Self::User(user) => write!(f, "user {} {}", user.issuer, user.subject),
             Self::Process | Self::Anonymous => f.write_str(self.word().unwrap_or_default()),
@@ -48,7 +51,7 @@ impl Principal {
         match self {
             Self::Process => Some("process"),
             Self::Anonymous => Some("anonymous"),
-            Self::Named(_) | Self::Token(_) | Self::User(_) => None,
+            Self::Named(_) | Self::Token(_) | Self::Key(_) | Self::User(_) => None,
         }
     }
 

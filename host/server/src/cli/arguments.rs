@@ -89,6 +89,50 @@ pub enum Command {
     /// Show and revoke the approvals of calls that you gave for good
     #[command(subcommand)]
     Approvals(Approvals),
+    /// Make, show and revoke the API keys of programs that use wharf over HTTP
+    #[command(subcommand)]
+    Keys(Keys),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// Make a key, print it once, and write its digest into the file of keys. An id may have several at once, so that one can take
+    /// the place of another
+    New {
+        /// The id: lower-case letters, digits and `-`. Roles and records name it
+        id: String,
+        /// A scope that the key has, besides those that every request needs; may be given more than once
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// After how many days it ends (default: never)
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36500))]
+        days: Option<u32>,
+        #[command(flatten)]
+        file: KeysFile,
+    },
+    /// Print the ids, the beginnings of the digests, and until when each is good
+    List {
+        #[command(flatten)]
+        file: KeysFile,
+    },
+    /// Revoke the keys of an id. It takes effect within a second, in every wharf that has this file
+    Revoke {
+        id: String,
+        /// Only the one whose digest begins so
+        #[arg(long, value_name = "DIGITS")]
+        sha256: Option<String>,
+        #[command(flatten)]
+        file: KeysFile,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct KeysFile {
+    /// The file of keys (default: `keys_file` in [auth] of the config)
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub config: ConfigFile,
 }
 
 #[derive(Debug, Subcommand)]

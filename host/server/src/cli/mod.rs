@@ -22,6 +22,7 @@ mod embed;
 mod entries;
 mod file;
 mod inspect;
+mod keys;
 mod load;
 mod log;
 mod serve;
@@ -81,6 +82,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
         Command::Embed(command) => embed::run(&command),
         Command::Audit(command) => audit::run(command),
         Command::Approvals(command) => approvals::run(&command),
+        Command::Keys(command) => keys::run(command),
     }
 }
 

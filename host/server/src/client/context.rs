@@ -28,6 +28,7 @@ use wharf_sandbox::{
 use super::{outbox::Outbox, server::Server, session::Session};
 use crate::{
     access::scope::CallRoots,
+    auth::Caller,
     base::{
         ledger::Charge,
         principal::{Owner, Principal},
@@ -35,6 +36,7 @@ use crate::{
     },
     bridge,
     observe::record::{RequestFacts, Transport},
+    plugins::{published::FIRST_LOAD, view::View},
     tasks::Running,
 };
 
@@ -51,8 +53,8 @@ pub struct Context {
     pub capabilities: Arc<ClientCapabilities>,
     /// The client's `clientInfo`, as JSON.
     pub client_info: Option<Arc<str>>,
-    /// Who makes the request. Sealed state is bound to this.
-    pub principal: Principal,
+    /// Who makes the request.
+    pub caller: Caller,
     /// The log level that a modern request asks for. For a legacy request, its session's counts.
     pub log_level: Option<Level>,
     pub outbox: Outbox,
@@ -90,7 +92,7 @@ impl Context {
         server: &Arc<Server>,
         revision: Revision,
         id: Id,
-        principal: Principal,
+        caller: Caller,
         outbox: Outbox,
         charge: Arc<Charge>,
     ) -> Self {
@@ -101,7 +103,7 @@ impl Context {
             meta: Arc::default(),
             capabilities: Arc::default(),
             client_info: None,
-            principal,
+            caller,
             log_level: None,
             outbox,
             charge,
@@ -123,6 +125,7 @@ impl Context {
     pub fn in_session(
         session: &Arc<Session>,
         server: &Arc<Server>,
+        caller: &Caller,
         id: &Id,
         meta: RequestMeta,
         outbox: Outbox,
@@ -135,7 +138,7 @@ impl Context {
             capabilities: Arc::clone(&session.capabilities),
             client_info: session.client_info.clone(),
             session: Some(Arc::clone(session)),
-            ..Self::new(server, session.revision, id.clone(), session.principal.clone(), outbox, charge)
+            ..Self::new(server, session.revision, id.clone(), caller.clone(), outbox, charge)
         }
     }
 
@@ -146,7 +149,7 @@ impl Context {
         id: &Id,
         meta: RequestMeta,
         claim: ModernClaim,
-        principal: &Principal,
+        caller: &Caller,
         outbox: Outbox,
         charge: Arc<Charge>,
     ) -> Result<Self, RpcError> {
@@ -158,7 +161,7 @@ impl Context {
             log_level: meta.log_level().unwrap_or_default(),
             meta: Arc::new(meta),
             capabilities: Arc::new(claim.capabilities),
-            ..Self::new(server, revision, id.clone(), principal.clone(), outbox, charge)
+            ..Self::new(server, revision, id.clone(), caller.clone(), outbox, charge)
         })
     }
 
@@ -167,7 +170,7 @@ impl Context {
         let none = ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() };
         Self {
             capabilities: Arc::new(none),
-            ..Self::new(server, Revision::NEWEST, Id::number(1), principal, outbox, charge)
+            ..Self::new(server, Revision::NEWEST, Id::number(1), Caller::Owner(principal), outbox, charge)
         }
     }
 
@@ -189,11 +192,22 @@ impl Context {
             .ok_or_else(|| RpcError::method_not_found(name))
     }
 
+    /// Who makes the request. Sealed state is bound to this.
+    pub fn principal(&self) -> &Principal {
+        self.caller.principal()
+    }
+
+    /// What the caller sees of the catalog. Waits for the first load.
+    pub async fn view(&self) -> View {
+        self.server.published.wait(FIRST_LOAD).await;
+        self.server.view(&self.caller)
+    }
+
     /// The owner of the tasks that this request begins or may see.
     pub fn owner(&self) -> Owner {
         match &self.session {
             Some(session) => session.owner(),
-            None => Owner::Principal(self.principal.clone()),
+            None => Owner::Principal(self.principal().clone()),
         }
     }
 

@@ -21,7 +21,13 @@ use super::{
     server::Server,
 };
 use crate::{
-    plugins::catalog::{Catalog, Generations},
+    auth::Caller,
+    config::Config,
+    plugins::{
+        catalog::{Catalog, Generations},
+        published::Failure,
+        view::{Told, View},
+    },
     tasks::Record,
 };
 
@@ -39,24 +45,29 @@ pub trait Listener: Send + Sync {
     fn tag(&self) -> Option<&Id>;
     /// Whether it hears of failures at this level.
     fn wants_messages(&self, level: Level) -> bool;
-    /// The generations that it was told last; none if it has not been told any.
-    fn last_told(&self) -> &Mutex<Option<Generations>>;
+    /// The lists that it was told of last; none if it has not been told any.
+    fn last_told(&self) -> &Mutex<Option<Told>>;
 }
 
 /// Receives every change from [`Feed::open`] on, for one listener.
 pub struct Feed {
     server: Arc<Server>,
+    caller: Caller,
+    /// Which roles there are, and what they are for, may change with it.
+    config: watch::Receiver<Arc<Config>>,
     catalog: watch::Receiver<Arc<Catalog>>,
     updates: broadcast::Receiver<Arc<str>>,
-    failures: broadcast::Receiver<Arc<str>>,
+    failures: broadcast::Receiver<Failure>,
     tasks: broadcast::Receiver<Arc<Record>>,
 }
 
 impl Feed {
-    /// Must be opened before the client is told that it is listening, so that no later change is missed.
-    pub fn open(server: &Arc<Server>) -> Self {
+    /// Must be opened before the client is told that it is listening, so that no later change is missed. `caller`: who listens.
+    pub fn open(server: &Arc<Server>, caller: &Caller) -> Self {
         Self {
             server: Arc::clone(server),
+            caller: caller.clone(),
+            config: server.config.clone(),
             catalog: server.published.catalog.clone(),
             updates: server.updates.subscribe(),
             failures: server.published.failures.subscribe(),
@@ -72,21 +83,25 @@ impl Feed {
             self.failures = self.failures.resubscribe();
         }
         loop {
-            let generations = self.catalog.borrow_and_update().generations;
-            for list in list_changes(listener, generations, self.server.published.first.get().copied()) {
+            let config = Arc::clone(&self.config.borrow_and_update());
+            let catalog = Arc::clone(&self.catalog.borrow_and_update());
+            let view = View { catalog, rights: self.caller.identity().and_then(|one| config.roles.rights(one)) };
+            for list in list_changes(listener, view.told(), self.server.published.first.get().copied()) {
                 if outbox.send(notification::list_changed(list, listener.tag())).await == Err(Unsent::Closed) {
                     return;
                 }
             }
             let sent = tokio::select! {
                 changed = self.catalog.changed() => if changed.is_err() { return } else { Ok(()) },
+                // Only roles are of any matter here, and without any nothing changes for the listener.
+                Ok(()) = self.config.changed() => Ok(()),
                 () = outbox.closed() => return,
                 updated = self.updates.recv() => match updated {
-                    Ok(uri) if listener.wants_resource(&uri) => outbox.send(notification::resource_updated(&uri, listener.tag())).await,
+                    Ok(uri) if listener.wants_resource(&uri) && view.sees_resource(&uri) => outbox.send(notification::resource_updated(&uri, listener.tag())).await,
                     Ok(_) => Ok(()),
                     Err(RecvError::Lagged(_)) => {
                         let mut sent = Ok(());
-                        for uri in listener.resources() {
+                        for uri in listener.resources().into_iter().filter(|uri| view.sees_resource(uri)) {
                             sent = outbox.send(notification::resource_updated(&uri, listener.tag())).await;
                         }
                         sent
@@ -102,8 +117,8 @@ impl Feed {
                     _ => Ok(()),
                 },
                 failure = self.failures.recv() => match failure {
-                    Ok(text) if listener.wants_messages(Level::Error) => {
-                        outbox.send(notification::message(Level::Error, "wharf", (*text).into(), None)).await
+                    Ok(failure) if listener.wants_messages(Level::Error) && view.sees_failure(&failure) => {
+                        outbox.send(notification::message(Level::Error, "wharf", (*failure.text).into(), None)).await
                     }
                     _ => Ok(()),
                 },
@@ -122,11 +137,15 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
 }
 
-fn list_changes(listener: &dyn Listener, now: Generations, first: Option<Generations>) -> Vec<Listed> {
-    let mut told = listener.last_told().lock();
+fn list_changes(listener: &dyn Listener, now: Told, first: Option<Generations>) -> Vec<Listed> {
     let mut lists = Vec::new();
     // A listener that came before the first load may have seen the lists of that load, but nothing older.
-    let Some(before) = told.replace(now).or(first) else { return lists };
+    let before = listener.last_told().lock().replace(now).or(first.map(|all| Told { all, own: None }));
+    let Some(before) = before else { return lists };
+    let (before, now) = match (before.own, now.own) {
+        (Some(before), Some(now)) => (before, now),
+        _ => (before.all, now.all),
+    };
     if before.tools != now.tools && listener.wants_tools() {
         lists.push(Listed::Tools);
     }

@@ -10,15 +10,16 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context;
 use parking_lot::Mutex;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, encode::Encoder};
 
 use crate::{
     access::{approval::Approver, grants::Table, scope::Scopes},
     approvals::Approvals,
-    auth::Auth,
+    auth::{self, Auth, Caller},
     base::{
         ledger::Ledger,
         refusals::Refusals,
@@ -28,7 +29,8 @@ use crate::{
     config::{Config, Startup, approvals},
     egress::tls::{Roots, Tls},
     observe::observers::Observers,
-    plugins::published::Published,
+    plugins::{published::Published, view::View},
+    roles::Rights,
     tasks::{Memory, Tasks},
 };
 
@@ -46,6 +48,8 @@ const HINTS_PER_PLUGIN: usize = 64;
 
 /// What a server is made of, besides the config.
 pub struct Shared {
+    /// The config in use.
+    pub config: watch::Receiver<Arc<Config>>,
     pub ledger: Arc<Ledger>,
     pub published: Published,
     pub scopes: Arc<Scopes>,
@@ -56,6 +60,8 @@ pub struct Shared {
 
 pub struct Server {
     pub startup: Arc<Startup>,
+    /// The config in use.
+    pub config: watch::Receiver<Arc<Config>>,
     /// The config file, named in hints to edit it.
     file: Option<PathBuf>,
     pub ledger: Arc<Ledger>,
@@ -86,9 +92,15 @@ pub struct Server {
     pub refusals: Refusals,
 }
 
+fn auth(settings: &Arc<auth::Settings>, config: &Config) -> anyhow::Result<Arc<Auth>> {
+    let roots = Arc::new(Roots::new(config.egress.trust.clone()));
+    let auth = Auth::new(Arc::clone(settings), &Arc::new(Tls::new(&roots)));
+    Ok(Arc::new(auth.context("[auth]")?))
+}
+
 impl Server {
     pub fn new(config: &Config, shared: Shared) -> anyhow::Result<Arc<Self>> {
-        let Shared { ledger, published, scopes, approver, observers, stop } = shared;
+        let Shared { config: current, ledger, published, scopes, approver, observers, stop } = shared;
         let startup = Arc::clone(&config.startup);
         let seal = match startup.protocol.state_key {
             Some(key) => Seal::with_key(key.0),
@@ -98,10 +110,7 @@ impl Server {
             ledger,
             published,
             scopes,
-            auth: startup.auth.as_ref().map(|settings| {
-                let roots = Arc::new(Roots::new(config.egress.trust.clone()));
-                Arc::new(Auth::new(Arc::clone(settings), &Arc::new(Tls::new(&roots))))
-            }),
+            auth: startup.auth.as_ref().map(|settings| auth(settings, config)).transpose()?,
             approvals: Approvals::new(approvals::file())?,
             approver,
             observers,
@@ -115,6 +124,7 @@ impl Server {
                 Arc::new(Encoder::new(revision, startup.face.info.clone(), tasks, lists))
             }),
             file: config.file.clone(),
+            config: current,
             startup,
             incidents: AtomicU64::new(0),
             hinted: Mutex::default(),
@@ -133,9 +143,20 @@ impl Server {
         }
     }
 
+    /// What the roles of the config in use are for a caller. None: the caller may use everything.
+    pub fn rights(&self, caller: &Caller) -> Option<Rights> {
+        let identity = caller.identity()?;
+        self.config.borrow().roles.rights(identity)
+    }
+
+    /// What a caller sees of the catalog as it is now.
+    pub fn view(&self, caller: &Caller) -> View {
+        View { catalog: Arc::clone(&self.published.catalog.borrow()), rights: self.rights(caller) }
+    }
+
     /// What models are told about all tools together.
-    pub fn instructions(&self) -> Option<String> {
-        self.published.catalog.borrow().instructions(self.startup.face.instructions.as_deref()).0
+    pub fn instructions(&self, caller: &Caller) -> Option<String> {
+        self.view(caller).instructions(self.startup.face.instructions.as_deref())
     }
 
     /// Waits a moment for the first load, before a client is told the instructions. It is told them only once.

@@ -30,13 +30,14 @@ use crate::{
         scope::{CallRoots, Nothing},
     },
     approvals::remembered::Remembered,
+    auth::Caller,
     base::{
         ledger::{Account, Charge, no_room},
         principal::{Owner, Principal},
         random_id,
         text::{escaped, hex},
     },
-    plugins::catalog::Generations,
+    plugins::view,
     tasks::Record,
 };
 
@@ -67,7 +68,7 @@ pub struct Session {
     next_id: AtomicU64,
     roots: Roots,
     pub approvals: SessionApprovals,
-    last_told: Mutex<Option<Generations>>,
+    last_told: Mutex<Option<view::Told>>,
     last_used: Mutex<Instant>,
     /// Whether there was any request or stream in the session since it was opened.
     used: AtomicBool,
@@ -126,11 +127,7 @@ impl Session {
     }
 
     /// Performs the handshake. Returns the session and the result of `initialize`.
-    pub fn open(
-        server: &Arc<Server>,
-        params: Initialize,
-        principal: &Principal,
-    ) -> Result<(Arc<Self>, String), RpcError> {
+    pub fn open(server: &Arc<Server>, params: Initialize, caller: &Caller) -> Result<(Arc<Self>, String), RpcError> {
         let revision = Revision::negotiate(&params.protocol_version);
         let declared = params.capabilities.as_deref().filter(|raw| raw.get() != "null");
         let capabilities = match declared.map(|raw| ClientCapabilities::read(raw, revision)) {
@@ -153,7 +150,7 @@ impl Session {
             id,
             digest: OnceLock::new(),
             revision,
-            principal: principal.clone(),
+            principal: caller.principal().clone(),
             capabilities: Arc::new(capabilities),
             client_info: params.client_info.as_ref().map(|info| info.get().into()),
             level: Mutex::new(Level::Info),
@@ -163,9 +160,7 @@ impl Session {
             approvals: SessionApprovals::default(),
             roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
             // Before the first load there is no list that the client could have seen, since requests for lists wait for it.
-            last_told: Mutex::new(
-                server.published.ready.borrow().then(|| server.published.catalog.borrow().generations),
-            ),
+            last_told: Mutex::new(server.published.ready.borrow().then(|| server.view(caller).told())),
             last_used: Mutex::new(Instant::now()),
             used: AtomicBool::new(false),
             account,
@@ -175,7 +170,7 @@ impl Session {
             stream: Mutex::default(),
             listening: AtomicU64::new(0),
         };
-        let result = server.encoder(revision).initialize(server.instructions().as_deref());
+        let result = server.encoder(revision).initialize(server.instructions(caller).as_deref());
         Ok((Arc::new(session), result))
     }
 
@@ -321,8 +316,8 @@ impl Session {
     /// Whether the client has closed one of these roots.
     pub async fn has_closed(&self, server: &Arc<Server>, outbox: &Outbox, held: &CallRoots) -> bool {
         let now = self.roots(server, outbox).await;
-        let closed = |root: &OpenRoot| now.0.iter().all(|other| !root.same_place(other));
-        held.0.iter().any(|root| closed(root) && !server.scopes.is_fixed(root))
+        let closed = |root: &OpenRoot| now.all.iter().all(|other| !root.same_place(other));
+        held.all.iter().any(|root| closed(root) && !server.scopes.is_fixed(root))
     }
 
     /// Returns when the client has closed one of these roots.
@@ -387,7 +382,7 @@ impl Listener for Session {
     fn wants_messages(&self, level: Level) -> bool {
         level >= self.log_level()
     }
-    fn last_told(&self) -> &Mutex<Option<Generations>> {
+    fn last_told(&self) -> &Mutex<Option<view::Told>> {
         &self.last_told
     }
 }

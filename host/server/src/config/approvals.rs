@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{base_dirs, pattern::Pattern, raw};
-use crate::base::program;
+use super::{base_dirs, raw};
+use crate::base::{pattern::Pattern, program};
 
 /// What the config says of the calls of one plugin that a person has to approve.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,13 +1,20 @@
 //! `[auth]`: whose access tokens are taken. It needs `public_url` of `[http]`, which is what tokens are for.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use http::Uri;
 use jsonwebtoken::Algorithm;
 
 use super::raw;
-use crate::auth::settings::{Issuer, KeySource, Settings, is_safe};
+use crate::{
+    auth::settings::{Introspection, Issuer, KeySource, Settings, is_safe},
+    egress::secrets::Sources,
+};
 
 /// The algorithms that an issuer may use if the config does not say: those that every provider offers, none of which has a shared
 /// secret.
@@ -17,24 +24,28 @@ const MAX_ISSUERS: usize = 16;
 pub fn resolve(
     raw: raw::Auth,
     public_url: Option<&str>,
+    secrets: &Sources,
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<Arc<Settings>> {
-    let raw::Auth { scopes, issuers } = raw;
-    let resource =
-        public_url.context("`public_url` in [http] is missing: the URL of this server, for which tokens are")?;
-    let resource = resource.to_owned();
-    ensure!(!issuers.is_empty(), "there are no `[[auth.issuers]]`, so nobody could connect");
+    let raw::Auth { scopes, includes, keys_file, issuers } = raw;
+    ensure!(
+        !issuers.is_empty() || keys_file.is_some(),
+        "there are no `[[auth.issuers]]` and there is no `keys_file`, so nobody could connect"
+    );
+    let resource = match public_url {
+        Some(url) => url.to_owned(),
+        None if issuers.is_empty() => String::new(),
+        None => bail!("`public_url` in [http] is missing: the URL of this server, for which tokens are"),
+    };
     ensure!(issuers.len() <= MAX_ISSUERS, "there are more than {MAX_ISSUERS} issuers");
     for scope in &scopes {
-        let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
-        ensure!(!scope.is_empty() && scope.bytes().all(plain), "`scopes`: `{}` is no scope", scope.escape_debug());
-        ensure!(
-            scope != "offline_access",
-            "`scopes`: offline_access is for clients to ask for, not for a server to need"
-        );
+        check_scope(scope).context("`scopes`")?;
+    }
+    for scope in includes.iter().flat_map(|(scope, included)| included.iter().chain([scope])) {
+        check_scope(scope).context("`includes`")?;
     }
     let issuers: Vec<Issuer> =
-        issuers.into_iter().map(|raw| issuer(raw, &resource, absolute)).collect::<Result<_>>()?;
+        issuers.into_iter().map(|raw| issuer(raw, &resource, secrets, absolute)).collect::<Result<_>>()?;
     for (at, one) in issuers.iter().enumerate() {
         ensure!(
             issuers.iter().skip(at + 1).all(|other| other.url != one.url),
@@ -42,11 +53,45 @@ pub fn resolve(
             one.url
         );
     }
-    Ok(Arc::new(Settings { resource, scopes, issuers }))
+    ensure!(
+        issuers.iter().filter(|issuer| issuer.introspection.is_some()).count() <= 1,
+        "more than one issuer has `introspection`: a token that says nothing does not say whom to ask either"
+    );
+    let keys_file = keys_file.as_deref().map(absolute).transpose().context("`keys_file`")?;
+    Ok(Arc::new(Settings { resource, scopes, includes: with_all_included(&includes), keys_file, issuers }))
 }
 
-fn issuer(raw: raw::Issuer, resource: &str, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Issuer> {
-    let raw::Issuer { url, algorithms, audience, typ, jwks_url, jwks_file } = raw;
+/// Whether a server may need this scope.
+pub fn check_scope(scope: &str) -> Result<()> {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    ensure!(!scope.is_empty() && scope.bytes().all(plain), "`{}` is no scope", scope.escape_debug());
+    ensure!(scope != "offline_access", "offline_access is for clients to ask for, not for a server to need");
+    Ok(())
+}
+
+/// Each scope with all that it includes, and what that includes in turn.
+fn with_all_included(direct: &BTreeMap<String, Vec<String>>) -> BTreeMap<String, Vec<String>> {
+    let all = |scope: &String| {
+        let (mut found, mut next) = (BTreeSet::new(), vec![scope]);
+        while let Some(scope) = next.pop() {
+            for included in direct.get(scope).into_iter().flatten() {
+                if found.insert(included.clone()) {
+                    next.push(included);
+                }
+            }
+        }
+        found.into_iter().collect()
+    };
+    direct.keys().map(|scope| (scope.clone(), all(scope))).collect()
+}
+
+fn issuer(
+    raw: raw::Issuer,
+    resource: &str,
+    secrets: &Sources,
+    absolute: &dyn Fn(&str) -> Result<PathBuf>,
+) -> Result<Issuer> {
+    let raw::Issuer { url, algorithms, audience, typ, jwks_url, jwks_file, introspection } = raw;
     let safe = |key: &str, url: &str| {
         ensure!(is_safe(url), "`{key}`: `{url}` is no https URL; plain http is for this machine only");
         Ok(())
@@ -74,8 +119,18 @@ fn issuer(raw: raw::Issuer, resource: &str, absolute: &dyn Fn(&str) -> Result<Pa
         Some("at+jwt") => true,
         Some(other) => bail!("`typ`: `{other}` is neither \"auto\" nor \"at+jwt\""),
     };
+    let introspection = match introspection {
+        None => None,
+        Some(raw::Introspection { client_id, secret, url }) => {
+            url.iter().try_for_each(|url| safe("introspection.url", url))?;
+            let secret = secrets.get(&secret).with_context(|| {
+                format!("`introspection.secret`: there is no secret `{}` in [secrets]", secret.escape_debug())
+            })?;
+            Some(Introspection { client_id, secret: secret.clone(), url })
+        }
+    };
     let resource = [resource.to_owned(), format!("{resource}/")];
-    Ok(Issuer { url, algorithms, audience, only_at_jwt, keys, resource })
+    Ok(Issuer { url, algorithms, audience, only_at_jwt, keys, introspection, resource })
 }
 
 fn algorithm(name: &str) -> Result<Algorithm> {

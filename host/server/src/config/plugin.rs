@@ -13,15 +13,16 @@ use super::{
     approvals::{Approvals, Confirm},
     bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
     command_line::CommandLine,
-    defaults,
-    pattern::Pattern,
-    raw,
+    defaults, raw,
     settings::Settings,
     source::Source,
 };
 use crate::{
     access::grants::{Grants, roots},
-    base::text::{self, toml_header},
+    base::{
+        pattern::Pattern,
+        text::{self, toml_header},
+    },
 };
 
 /// Where a plugin comes from. When names clash, the plugin with the earlier origin keeps them.

@@ -1,6 +1,6 @@
 //! The config file as it is written. Unknown keys are errors that name the line and the most similar known key.
 
-use std::{fmt, marker::PhantomData};
+use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
@@ -22,6 +22,7 @@ pub struct Config {
     pub secrets: InFileOrder<secrets::Written>,
     pub audit: Option<Audit>,
     pub auth: Option<Auth>,
+    pub roles: InFileOrder<Role>,
     pub approvals: Approvals,
     pub plugins: InFileOrder<Plugin>,
 }
@@ -139,6 +140,9 @@ pub struct Audit {
 #[serde(deny_unknown_fields, default)]
 pub struct Auth {
     pub scopes: Vec<String>,
+    /// What a scope includes besides itself.
+    pub includes: BTreeMap<String, Vec<String>>,
+    pub keys_file: Option<String>,
     pub issuers: Vec<Issuer>,
 }
 
@@ -152,6 +156,77 @@ pub struct Issuer {
     pub typ: Option<String>,
     pub jwks_url: Option<String>,
     pub jwks_file: Option<String>,
+    pub introspection: Option<Introspection>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Introspection {
+    pub client_id: String,
+    /// The name of one of [secrets].
+    pub secret: String,
+    pub url: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Role {
+    pub when: When,
+    pub plugins: Option<Vec<String>>,
+    pub tools: Option<Vec<String>>,
+    pub prompts: Option<Vec<String>>,
+    pub resources: Option<Vec<String>>,
+    #[serde(default)]
+    pub step_up: bool,
+    pub roots: Option<RoleRoots>,
+    #[serde(default)]
+    pub limits: RoleLimits,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "\"anyone\", a table with conditions such as { scope = \"…\" }, or a list of such tables"
+)]
+pub enum When {
+    Word(String),
+    // Comes before the table, because an empty list could be read as a table without conditions.
+    Any(Vec<Condition>),
+    One(Box<Condition>),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Condition {
+    pub scope: Option<Words>,
+    pub group: Option<String>,
+    pub issuer: Option<String>,
+    pub subject: Option<String>,
+    pub claim: BTreeMap<String, String>,
+    pub client: Option<String>,
+    pub key: Option<String>,
+    pub cert: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a text, or a list of texts")]
+pub enum Words {
+    One(String),
+    All(Vec<String>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoleRoots {
+    pub within: Option<String>,
+    pub access: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RoleLimits {
+    pub calls_per_minute: Option<u32>,
+    pub concurrency: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -19,7 +19,7 @@ use super::{
     http::{self, Http},
     plugin::{self, DefaultLimits, Origin, PluginConfig},
     protocol::{self, Protocol},
-    raw,
+    raw, roles,
     settings::Settings,
     source::Source,
 };
@@ -30,6 +30,7 @@ use crate::{
     },
     base::text::toml_header,
     egress::secrets,
+    roles::Roles,
 };
 
 #[derive(Debug, Clone)]
@@ -47,6 +48,7 @@ pub struct Config {
     /// The limits of plugins that set none.
     pub limits: DefaultLimits,
     pub approvals: Approvals,
+    pub roles: Arc<Roles>,
     /// In file order, then those of the command line.
     pub plugins: Vec<Arc<PluginConfig>>,
 }
@@ -180,11 +182,17 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         4096,
     )?;
     let http = http::resolve(raw.http, command_line).context("[http]")?;
-    let auth =
-        raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &absolute)).transpose().context("[auth]")?;
+    let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
+    let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
+    let auth = auth.transpose().context("[auth]")?;
     ensure!(
         auth.is_none() || http.token.is_none(),
         "[auth] and `token_env` in [http] exclude each other: a request has one token, and [auth] says whose is good"
+    );
+    let roles = roles::resolve(raw.roles.0, &absolute)?;
+    ensure!(
+        !(roles.are_there() && protocol.lists.public),
+        "[protocol]: with [roles], lists are not the same for everybody, so `list_scope` cannot be \"public\""
     );
     let startup = Startup {
         face: face::resolve(raw.server).context("[server]")?,
@@ -212,7 +220,6 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         audit: raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?,
         auth,
     };
-    let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
     for plugin in &plugins {
         plugin.check_secrets(&egress)?;
     }
@@ -227,6 +234,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         egress,
         limits,
         approvals,
+        roles,
         plugins,
     })
 }
@@ -344,7 +352,23 @@ mod tests {
             ("[plugins.a]\npath='a'\nconfirm='write'", "stand in a list, such as [\"write\"]"),
             ("[plugins.a]\npath='a'\nconfirm=[]", "nothing would be asked"),
             ("[plugins.a]\npath='a'\nconfirm='destructive'", "needs `sha256`"),
-            ("[auth]", "`public_url` in [http] is missing"),
+            ("[auth]", "so nobody could connect"),
+            ("[[auth.issuers]]\nurl='https://i.example'", "`public_url` in [http] is missing"),
+            (
+                "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='https://i.example'\nintrospection={client_id='a', secret='s'}",
+                "there is no secret `s` in [secrets]",
+            ),
+            ("[roles.a]\ntools=['x']", "missing field `when`"),
+            ("[roles.a]\nwhen='all'\ntools=['x']", "is not \"anyone\""),
+            ("[roles.a]\nwhen='anyone'", "it gives nothing"),
+            ("[roles.a]\nwhen={}\ntools=['x']", "an empty table"),
+            ("[roles.a]\nwhen=[]\ntools=['x']", "for nobody"),
+            ("[roles.a]\nwhen={subject='x'}\ntools=['x']", "without the `issuer`"),
+            ("[roles.a]\nwhen={key='x'}\nstep_up=true\ntools=['x']", "`when` names none"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x*y']", "not at its end"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nroots={within='/srv/a-{b}'}", "the whole name of a folder"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={concurrency=0}", "`concurrency` is from 1"),
+            ("[protocol]\nlist_scope='public'\n[roles.a]\nwhen='anyone'\ntools=['x']", "not the same for everybody"),
             ("[http]\npublic_url='https://a.example/mcp'\n[auth]", "there are no `[[auth.issuers]]`"),
             ("[http]\npublic_url='http://a.example/mcp'", "is no https URL"),
             (
@@ -366,7 +390,10 @@ mod tests {
             ("[limits]\ntask_ttl_ms=0", "`task_ttl_ms` is from 1"),
             ("[http]\ntoken_env='WHARF_TEST_NO_SUCH'", "is not set"),
         ] {
-            let error = format!("{:#}", resolved(text).unwrap_err());
+            let error = match raw::parse(text) {
+                Ok(_) => format!("{:#}", resolved(text).unwrap_err()),
+                Err(error) => error,
+            };
             assert!(error.contains(expected), "{text}\n{error}");
         }
     }

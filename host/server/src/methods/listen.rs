@@ -12,7 +12,7 @@ use crate::{
         context::Context,
         notifier::{self, Feed, Listener},
     },
-    plugins::catalog::Generations,
+    plugins::view::Told,
     tasks::Record,
 };
 
@@ -25,7 +25,7 @@ struct Subscription {
     revision: Revision,
     owner: Owner,
     filter: ListenFilter,
-    last_told: Mutex<Option<Generations>>,
+    last_told: Mutex<Option<Told>>,
 }
 
 impl Listener for Subscription {
@@ -56,7 +56,7 @@ impl Listener for Subscription {
     fn wants_messages(&self, _: Level) -> bool {
         false
     }
-    fn last_told(&self) -> &Mutex<Option<Generations>> {
+    fn last_told(&self) -> &Mutex<Option<Told>> {
         &self.last_told
     }
 }
@@ -83,9 +83,8 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
     }
     filter.resource_subscriptions.iter().flatten().try_for_each(|uri| crate::bridge::check_uri(uri))?;
     // The client is told about all changes from here on.
-    ctx.server.published.catalog().await;
-    let last_told = Mutex::new(Some(ctx.server.published.catalog.borrow().generations));
-    let feed = Feed::open(&ctx.server);
+    let last_told = Mutex::new(Some(ctx.view().await.told()));
+    let feed = Feed::open(&ctx.server, &ctx.caller);
     // If the outbox is closed, the feed ends right away.
     ctx.outbox.send(notification::acknowledged(&ctx.id, &filter)).await.ok();
     let subscription = Subscription { id: ctx.id.clone(), revision: ctx.encoder.revision, owner, filter, last_told };

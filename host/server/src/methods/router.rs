@@ -43,7 +43,7 @@ async fn dispatch(ctx: &Context, method: Method, params: Option<&Params>) -> Res
         Method::ListTasks => tasks::list(ctx, &params::read(params)?).await,
         Method::Discover => {
             ctx.server.ready_to_introduce().await;
-            Ok(ctx.encoder.discover(ctx.server.instructions().as_deref()))
+            Ok(ctx.encoder.discover(ctx.server.instructions(&ctx.caller).as_deref()))
         }
         Method::Listen => listen::listen(ctx, params::read(params)?).await,
         // The transport handles it, before there is a context.
@@ -54,8 +54,7 @@ async fn dispatch(ctx: &Context, method: Method, params: Option<&Params>) -> Res
 
 async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Answer, RpcError> {
     let params: params::List = params::read(params)?;
-    let catalog = ctx.server.published.catalog().await;
-    catalog.page(list, params.cursor.as_deref(), &ctx.encoder).map(Answer::Shared)
+    ctx.view().await.page(list, params.cursor.as_deref(), &ctx.encoder).map(Answer::Shared)
 }
 
 fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError> {
@@ -68,10 +67,7 @@ fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError
 
 async fn subscribe(ctx: &Context, params: params::Subscribe) -> Result<String, RpcError> {
     check_uri(&params.uri)?;
-    let catalog = ctx.server.published.catalog().await;
-    if catalog.resource(&params.uri).is_none() {
-        return Err(RpcError::resource_not_found(&params.uri));
-    }
+    ctx.view().await.resource(&params.uri)?;
     if let Some(session) = &ctx.session {
         session.subscribe(params.uri)?;
     }

@@ -6,15 +6,17 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    hash::{DefaultHasher, Hash, Hasher},
     ops::Bound,
     sync::{Arc, OnceLock},
 };
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::{Revision, RpcError, encode::Encoder};
+use wharf_protocol::{Revision, RpcError, encode::Encoder, model as mcp};
 use wharf_sandbox::Plugin;
 
 use crate::{
@@ -22,6 +24,7 @@ use crate::{
     base::text::clean,
     bridge::{MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, template::Template},
     config::{MAX_INSTRUCTIONS_BYTES, PluginConfig},
+    roles::{Entry, Kind, Rights},
 };
 
 /// A plugin as it is served: its code, its config and what it offers.
@@ -96,8 +99,23 @@ pub struct Catalog {
     templates: Templates,
     pub generations: Generations,
     pub page_items: usize,
-    /// For each revision and list, the results for its pages. They are made when they are first asked for.
-    pages: [[OnceLock<Vec<Arc<str>>>; List::ALL.len()]; Revision::ALL.len()],
+    /// What is made of it when it is first asked for: for those who see everything, and for those whose roles are the same.
+    whole: Pages,
+    narrowed: Mutex<HashMap<(u64, u64), Arc<Pages>>>,
+}
+
+/// For each revision and list, the results for its pages.
+type PerList<T> = [T; List::ALL.len()];
+type Pages = [PerList<OnceLock<Vec<Arc<str>>>>; Revision::ALL.len()];
+
+/// How many sets of roles have lists that are kept.
+const MAX_NARROWED: usize = 64;
+
+/// The entry that serves a URI.
+pub struct ResourceEntry<'a> {
+    pub mime_type: Option<&'a str>,
+    /// The text of the template, if it is one.
+    pub template: Option<&'a str>,
 }
 
 /// A plugin cannot be served together with the others, because a name of its own is taken.
@@ -179,14 +197,17 @@ impl Catalog {
     /// The plugin that serves a URI, with the MIME type that it listed. That is the plugin that lists the URI, else the first
     /// one, in order of precedence, with a template that matches. Of several templates that match, the one with the longest
     /// literal prefix is used.
-    pub fn resource(&self, uri: &str) -> Option<(&Served, Option<&str>)> {
+    pub fn resource(&self, uri: &str) -> Option<(&Served, ResourceEntry<'_>)> {
         if let Some((plugin, entry)) = self.resources.get(uri) {
             let served = self.served.get(*plugin)?;
-            return Some((served, served.offer.resources.get(*entry)?.mime_type.as_deref()));
+            let mime_type = served.offer.resources.get(*entry)?.mime_type.as_deref();
+            return Some((served, ResourceEntry { mime_type, template: None }));
         }
         let (plugin, entry) = self.templates.find(&self.served, uri)?;
         let served = self.served.get(plugin)?;
-        Some((served, served.offer.templates.get(entry)?.published.mime_type.as_deref()))
+        let template = &served.offer.templates.get(entry)?.published;
+        let entry = ResourceEntry { mime_type: template.mime_type.as_deref(), template: Some(&template.uri_template) };
+        Some((served, entry))
     }
 
     /// The plugin that offers the template with this text.
@@ -203,11 +224,11 @@ impl Catalog {
     }
 
     /// What models are told about all tools together: the operator's text, then those of the plugins, in their order. Second, the
-    /// ids of the plugins whose text no longer fits.
-    pub fn instructions(&self, own: Option<&str>) -> (Option<String>, Vec<&str>) {
+    /// ids of the plugins whose text no longer fits. `of`: which plugins' texts count.
+    pub fn instructions(&self, own: Option<&str>, of: impl Fn(&Served) -> bool) -> (Option<String>, Vec<&str>) {
         let mut all = own.unwrap_or_default().to_owned();
         let mut left_out = Vec::new();
-        for served in &self.served {
+        for served in self.served.iter().filter(|served| of(served)) {
             let Some(text) = served.instructions() else { continue };
             let id = &served.config.id;
             let paragraph = format!("{}{id}: {text}", if all.is_empty() { "" } else { "\n\n" });
@@ -220,15 +241,23 @@ impl Catalog {
         (Some(all).filter(|all| !all.is_empty()), left_out)
     }
 
-    /// The result of a list request.
-    pub fn page(&self, list: List, cursor: Option<&str>, encoder: &Encoder) -> Result<Arc<str>, RpcError> {
+    /// The result of a list request, with what these rights let through.
+    pub fn page(
+        &self,
+        list: List,
+        cursor: Option<&str>,
+        encoder: &Encoder,
+        rights: Option<&Rights>,
+    ) -> Result<Arc<str>, RpcError> {
         let number = match cursor {
             None => 0,
             Some(cursor) => page_number(list, cursor).ok_or_else(|| RpcError::invalid_params("unknown cursor"))?,
         };
-        let by_list = self.pages.get(encoder.revision as usize).and_then(|lists| lists.get(list as usize));
+        let narrowed = rights.map(|rights| self.narrowed(rights));
+        let all = narrowed.as_deref().unwrap_or(&self.whole);
+        let by_list = all.get(encoder.revision as usize).and_then(|lists| lists.get(list as usize));
         let pages = match by_list {
-            Some(cell) => cell.get_or_init(|| self.encode(list, encoder)),
+            Some(cell) => cell.get_or_init(|| self.encode(list, encoder, rights)),
             None => return Err(RpcError::internal("no such list")),
         };
         // The list may have shrunk since the cursor was given.
@@ -238,26 +267,78 @@ impl Catalog {
         }
     }
 
-    fn encode(&self, list: List, encoder: &Encoder) -> Vec<Arc<str>> {
-        let offers = self.served.iter().map(|served| &served.offer);
-        let entries: Vec<Value> = match list {
-            List::Tools => self
-                .served
-                .iter()
-                .flat_map(|served| served.offer.tools.iter().filter(|one| served.config.allows_tool(&one.own_name)))
-                .map(|one| encoder.tool(&one.published))
-                .collect(),
-            List::Resources => offers.flat_map(|offer| &offer.resources).map(|one| encoder.resource(one)).collect(),
-            List::Templates => {
-                offers.flat_map(|offer| &offer.templates).map(|one| encoder.template(&one.published)).collect()
+    fn narrowed(&self, rights: &Rights) -> Arc<Pages> {
+        let mut narrowed = self.narrowed.lock();
+        if narrowed.len() >= MAX_NARROWED && !narrowed.contains_key(&rights.key()) {
+            narrowed.clear();
+        }
+        Arc::clone(narrowed.entry(rights.key()).or_default())
+    }
+
+    /// What the lists are like that these rights let through: as long as nothing in a list changes, its number stays.
+    pub fn digests(&self, rights: &Rights) -> Generations {
+        let digest = |lists: &[List]| {
+            let mut hasher = DefaultHasher::new();
+            for list in lists {
+                for entry in self.entries(*list, Some(rights)) {
+                    entry.digest(&mut hasher);
+                }
             }
-            List::Prompts => self
-                .served
-                .iter()
-                .flat_map(|served| served.offer.prompts.iter().filter(|one| served.config.allows_prompt(&one.own_name)))
-                .map(|one| encoder.prompt(&one.published))
-                .collect(),
+            hasher.finish()
         };
+        Generations {
+            tools: digest(&[List::Tools]),
+            resources: digest(&[List::Resources, List::Templates]),
+            prompts: digest(&[List::Prompts]),
+        }
+    }
+
+    /// The entries of a list that these rights let through.
+    fn entries<'a>(&'a self, list: List, rights: Option<&'a Rights>) -> impl Iterator<Item = Listed<'a>> {
+        let sees = move |kind, served: &Served, name: &str| {
+            rights.is_none_or(|rights| rights.sees(&Entry::new(kind, &served.config.id, name)))
+        };
+        self.served.iter().flat_map(move |served| {
+            let (config, offer) = (&served.config, &served.offer);
+            let entries: Box<dyn Iterator<Item = Listed<'a>>> = match list {
+                List::Tools => Box::new(
+                    offer
+                        .tools
+                        .iter()
+                        .filter(|one| config.allows_tool(&one.own_name))
+                        .filter(move |one| sees(Kind::Tool, served, &one.published.name))
+                        .map(|one| Listed::Tool(&one.published)),
+                ),
+                List::Prompts => Box::new(
+                    offer
+                        .prompts
+                        .iter()
+                        .filter(|one| config.allows_prompt(&one.own_name))
+                        .filter(move |one| sees(Kind::Prompt, served, &one.published.name))
+                        .map(|one| Listed::Prompt(&one.published)),
+                ),
+                List::Resources => Box::new(
+                    offer
+                        .resources
+                        .iter()
+                        .filter(move |one| sees(Kind::Resource, served, &one.uri))
+                        .map(Listed::Resource),
+                ),
+                List::Templates => Box::new(
+                    offer
+                        .templates
+                        .iter()
+                        .map(|one| &one.published)
+                        .filter(move |one| sees(Kind::Resource, served, &one.uri_template))
+                        .map(Listed::Template),
+                ),
+            };
+            entries
+        })
+    }
+
+    fn encode(&self, list: List, encoder: &Encoder, rights: Option<&Rights>) -> Vec<Arc<str>> {
+        let entries: Vec<Value> = self.entries(list, rights).map(|one| one.encode(encoder)).collect();
         if entries.is_empty() {
             return vec![encoder.page(list.key(), entries, None).into()];
         }
@@ -270,6 +351,36 @@ impl Catalog {
             pages.push(encoder.page(list.key(), entries.by_ref().take(size).collect(), next.as_deref()).into());
         }
         pages
+    }
+}
+
+/// An entry of a list.
+enum Listed<'a> {
+    Tool(&'a mcp::Tool),
+    Prompt(&'a mcp::Prompt),
+    Resource(&'a mcp::Resource),
+    Template(&'a mcp::ResourceTemplate),
+}
+
+impl Listed<'_> {
+    fn encode(&self, encoder: &Encoder) -> Value {
+        match self {
+            Self::Tool(one) => encoder.tool(one),
+            Self::Prompt(one) => encoder.prompt(one),
+            Self::Resource(one) => encoder.resource(one),
+            Self::Template(one) => encoder.template(one),
+        }
+    }
+
+    /// Adds all of it that clients see.
+    fn digest(&self, hasher: &mut DefaultHasher) {
+        match self {
+            Self::Tool(one) => format!("{one:?}"),
+            Self::Prompt(one) => format!("{one:?}"),
+            Self::Resource(one) => format!("{one:?}"),
+            Self::Template(one) => format!("{one:?}"),
+        }
+        .hash(hasher);
     }
 }
 

@@ -10,4 +10,5 @@ pub mod loader;
 pub mod published;
 pub mod snapshot;
 pub mod status;
+pub mod view;
 pub mod watcher;

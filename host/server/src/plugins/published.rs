@@ -43,7 +43,15 @@ pub struct Published {
     pub announcements: Announcements,
     pub(crate) status: Arc<Mutex<BTreeMap<Subject, Status>>>,
     /// Gets a sentence for clients about each plugin that fails.
-    pub failures: broadcast::Sender<Arc<str>>,
+    pub failures: broadcast::Sender<Failure>,
+}
+
+/// A plugin that does not load, in a sentence for clients.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The plugin, if it is one of the config or the plugin folder.
+    pub subject: Arc<str>,
+    pub text: Arc<str>,
 }
 
 impl Published {
@@ -74,7 +82,7 @@ pub struct Publisher {
     first: Arc<OnceLock<Generations>>,
     settled: watch::Sender<u64>,
     status: Arc<Mutex<BTreeMap<Subject, Status>>>,
-    failures: broadcast::Sender<Arc<str>>,
+    failures: broadcast::Sender<Failure>,
     observers: Observers,
     pub files: Arc<Notify>,
     pub announcements: Announcements,
@@ -167,7 +175,7 @@ impl Publisher {
             let shown = Path::new(&name).file_name().unwrap_or_default().to_string_lossy();
             let text =
                 format!("The plugin `{}` does not load ({stage}){still}; the server's log says why.", escaped(&shown));
-            self.failures.send(text.into()).ok();
+            self.failures.send(Failure { subject: name.into(), text: text.into() }).ok();
         }
     }
 }

@@ -112,7 +112,7 @@ impl Published {
     /// `own`: the instructions of the server itself.
     pub fn plugins(&self, scopes: &Scopes, own: Option<&str>) -> Vec<PluginStatus> {
         let catalog = self.catalog.borrow().clone();
-        let (_, left_out) = catalog.instructions(own);
+        let (_, left_out) = catalog.instructions(own, |_| true);
         let of = |subject: &Subject| catalog.served().iter().find(|served| subject.is_plugin(&served.config.id));
         let all = self.status().into_iter().map(|(subject, status)| {
             let serving = of(&subject).map(|served| {

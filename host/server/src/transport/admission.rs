@@ -15,7 +15,8 @@ use wharf_protocol::{
 
 use super::http::headers::{VERSION_HEADER, check_name, single, text};
 use crate::{
-    base::{ledger::Charge, principal::Principal},
+    auth::Caller,
+    base::ledger::Charge,
     client::{context::Context, outbox::Outbox, server::Server, session::Session},
     methods::{response::Answer, router},
     observe::record::Transport,
@@ -27,7 +28,7 @@ const MIRRORING: &str = "mcp-param-";
 /// What is known about the place where a request came in.
 pub struct Door<'a> {
     pub server: &'a Arc<Server>,
-    pub principal: &'a Principal,
+    pub caller: &'a Caller,
     /// Whether modern requests, which need no handshake, are served here too.
     pub modern: bool,
     /// The headers, if the request came over HTTP. Some of them repeat parts of the request.
@@ -81,7 +82,7 @@ pub fn admit(
     session: impl FnOnce() -> Named,
     outbox: impl FnOnce(Option<&Session>) -> Outbox,
 ) -> Result<Admitted, Refusal> {
-    let Door { server, principal, .. } = *door;
+    let Door { server, caller, .. } = *door;
     let meta = RequestMeta::read(request.params.as_ref())?;
     if meta.claims_modern() {
         if !door.modern || !server.startup.protocol.modern {
@@ -115,12 +116,12 @@ pub fn admit(
         }
         (Some(Method::Initialize), Named::None | Named::Unknown) => {
             let params = params::read(request.params.as_ref())?;
-            let (session, result) = Session::open(server, params, principal)?;
+            let (session, result) = Session::open(server, params, caller)?;
             Ok(Admitted::Opens(session, result))
         }
         (_, Named::Is(session)) => {
             let outbox = outbox(Some(&session));
-            let mut ctx = Context::in_session(&session, server, &request.id, meta, outbox, charge);
+            let mut ctx = Context::in_session(&session, server, caller, &request.id, meta, outbox, charge);
             ctx.transport = Some(door.transport);
             Ok(Admitted::Runs(Box::new(ctx)))
         }
@@ -148,7 +149,7 @@ fn modern(
     if version.is_some_and(|version| version != claim.version) {
         return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`").into());
     }
-    let mut ctx = Context::of_claim(door.server, &request.id, meta, claim, door.principal, outbox, charge)?;
+    let mut ctx = Context::of_claim(door.server, &request.id, meta, claim, door.caller, outbox, charge)?;
     ctx.transport = Some(door.transport);
     if let Some(headers) = door.headers {
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
@@ -192,7 +193,8 @@ fn unclaimed(meta: &RequestMeta) -> RpcError {
 
 /// Answers a request, even if wharf panics: that becomes an error with a number that the operator finds in the log.
 pub async fn answer(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
-    let span = tracing::debug_span!("request", method = %clip(method), id = ?ctx.id, principal = ctx.principal.short());
+    let span =
+        tracing::debug_span!("request", method = %clip(method), id = ?ctx.id, principal = ctx.principal().short());
     match AssertUnwindSafe(router::handle(ctx, method, params)).catch_unwind().instrument(span).await {
         Ok(answer) => answer,
         Err(panic) => {

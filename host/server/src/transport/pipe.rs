@@ -16,7 +16,8 @@ use wharf_protocol::{
 use super::admission::{self, Admitted, Door, Named};
 use crate::{
     access::scope::CallRoots,
-    base::{ledger::Charge, principal::Principal},
+    auth::Caller,
+    base::ledger::Charge,
     client::{in_flight::InFlight, notifier::Feed, outbox::Outbox, server::Server, session::Session},
     methods::response::Text,
     observe::record::Transport,
@@ -25,7 +26,7 @@ use crate::{
 /// The client at the other end.
 #[derive(Clone)]
 pub struct Client {
-    pub principal: Principal,
+    pub caller: Caller,
     /// Folders that are opened to it, in place of any roots that it lists itself.
     pub roots: Option<CallRoots>,
     pub transport: Transport,
@@ -182,7 +183,7 @@ impl Pipe {
         if std::mem::replace(&mut *feeding, true) {
             return;
         }
-        let feed = Feed::open(&self.server);
+        let feed = Feed::open(&self.server, &self.client.caller);
         let (stop, session, outbox) = (self.stop.clone(), Arc::clone(session), self.outbox.clone());
         self.tracker.spawn(async move {
             tokio::select! {
@@ -239,9 +240,9 @@ impl Pipe {
 
     /// Admits or refuses a request.
     fn admit(&self, request: &Request, charge: Arc<Charge>) -> Result<Admitted, RpcError> {
-        let Client { principal, transport, .. } = &self.client;
+        let Client { caller, transport, .. } = &self.client;
         let (server, transport) = (&self.server, *transport);
-        let door = Door { server, principal, modern: self.modern, headers: None, transport };
+        let door = Door { server, caller, modern: self.modern, headers: None, transport };
         let session = || self.session().map_or(Named::None, Named::Is);
         admission::admit(&door, request, charge, session, |_| self.outbox.of_request()).map_err(|refusal| refusal.error)
     }

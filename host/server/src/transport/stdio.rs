@@ -32,7 +32,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let share = server.ledger.client(&client.principal.to_string());
+    let share = server.ledger.client(&client.caller.principal().to_string());
     let ledger = Arc::clone(&server.ledger);
     let (outbox, receiver) = Outbox::new(QUEUED_BYTES, share.account.clone());
     let mut writer = JoinSet::new();

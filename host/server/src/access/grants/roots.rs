@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use crate::access::{
     capability::{Absolute, Access, Capability},
-    open::OpenRoot,
     overlap::Wanted,
+    scope::CallRoots,
 };
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,10 +17,10 @@ impl Grant {
     }
 
     /// Adds the directories of these roots to those that the call is to have.
-    pub fn apply<'a>(self, roots: impl Iterator<Item = &'a OpenRoot>, wanted: &mut Wanted) {
+    pub fn apply(self, roots: &CallRoots, wanted: &mut Wanted) {
         let Some(access) = self.0 else { return };
-        for root in roots {
-            wanted.add(root.now(), access);
+        for (now, access) in roots.directories(access) {
+            wanted.add(now, access);
         }
     }
 }

@@ -11,19 +11,20 @@ use super::{failed::other_failed, gates::Passed, request::Request, run::run_once
 use crate::{
     bridge::{self, check_uri},
     client::context::Context,
+    roles::{Entry, Kind},
 };
 
 pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String, RpcError> {
-    let catalog = ctx.server.published.catalog().await;
+    let view = ctx.view().await;
     let (served, target) = match &params.reference {
         Reference::Prompt { name } => {
-            let found = catalog.prompt(name).map(|(served, prompt)| (served, Target::Prompt(prompt.own_name.clone())));
-            found.ok_or_else(|| RpcError::invalid_params("unknown prompt"))?
+            let (served, prompt) = view.prompt(name)?;
+            (served, Target::Prompt(prompt.own_name.clone()))
         }
         Reference::Resource { uri } => {
             check_uri(uri)?;
             // Clients may name the template itself or a URI that it matches.
-            let served = catalog.template(uri).or_else(|| catalog.resource(uri).map(|(served, _)| served));
+            let served = view.template(uri).or_else(|| view.resource(uri).ok().map(|(served, _)| served));
             let served = served.ok_or_else(|| RpcError::invalid_params("unknown resource template"))?;
             (served, Target::Template(uri.clone()))
         }
@@ -33,8 +34,12 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
     }
     let (Reference::Prompt { name } | Reference::Resource { uri: name }) = &params.reference;
     let none = json!({});
+    let entry = match &params.reference {
+        Reference::Prompt { .. } => Entry::new(Kind::Prompt, &served.config.id, name),
+        Reference::Resource { .. } => Entry::new(Kind::Resource, &served.config.id, name),
+    };
     let bytes = params.argument.value.len();
-    let request = Request { method: Method::Complete, name, arguments: &none, bytes, served, tool: None };
+    let request = Request { method: Method::Complete, name, arguments: &none, bytes, served, entry, tool: None };
     let CompleteContext { arguments } = params.context.unwrap_or_default();
     let operation = wharf_sandbox::Complete {
         target,

@@ -8,7 +8,7 @@ use wharf_sandbox::model::Abilities;
 
 use super::{failed::Failed, request::Request};
 use crate::{
-    access::scope::CallRoots,
+    access::{capability::Access, scope::CallRoots},
     approvals::{
         answer::{self, KEY},
         kept,
@@ -97,7 +97,11 @@ pub async fn pass(
 fn is_asked(confirm: &Confirm, request: &Request<'_>, roots: &CallRoots) -> bool {
     match &confirm.which {
         Which::All => true,
-        Which::Writes => request.served.config.grants.can_write(!roots.0.is_empty()),
+        Which::Writes => {
+            let grants = &request.served.config.grants;
+            let writes = |access| roots.shown(access).iter().any(|(_, access)| *access == Access::ReadWrite);
+            grants.can_write(grants.roots.0.is_some_and(writes))
+        }
         Which::Destructive => request.tool.is_some_and(|tool| {
             let hint = |key: &str| tool.published.annotations.as_ref()?.get(key)?.as_bool();
             // What a tool does not say counts as MCP says it does.
@@ -112,7 +116,7 @@ fn is_asked(confirm: &Confirm, request: &Request<'_>, roots: &CallRoots) -> bool
 fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> Subject<'a> {
     let config = &request.served.config;
     let dirs = config.grants.dirs.0.iter().map(|dir| (dir.host.display().to_string(), dir.access));
-    let roots = config.grants.roots.0.map(|access| roots.0.iter().map(move |root| (root.shown.clone(), access)));
+    let roots = config.grants.roots.0.map(|access| roots.shown(access));
     let folders = dirs.chain(roots.into_iter().flatten());
     Subject {
         method: request.method,
@@ -144,7 +148,7 @@ enum Answered {
 impl Gate<'_> {
     /// What an earlier approval says.
     fn known(&self) -> Option<Approval> {
-        let (server, principal) = (&self.ctx.server, &self.ctx.principal);
+        let (server, principal) = (&self.ctx.server, self.ctx.principal());
         if self.confirm.remember == Remember::Never {
             return None;
         }
@@ -162,7 +166,7 @@ impl Gate<'_> {
 
     /// For how long an approval may be good. Nobody knows an anonymous client again.
     fn longest(&self) -> Remember {
-        let most = match (&self.ctx.principal, &self.ctx.session) {
+        let most = match (self.ctx.principal(), &self.ctx.session) {
             (Principal::Anonymous, None) => Remember::Never,
             (Principal::Anonymous, Some(_)) => Remember::Session,
             _ if self.ctx.server.approvals.kept.is_none() => Remember::Session,
@@ -173,7 +177,7 @@ impl Gate<'_> {
 
     async fn ask_program(&self, command: &[String]) -> Result<Answered, Failed> {
         let approvals = &self.ctx.server.approvals;
-        let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal.to_string()));
+        let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string()));
         match approvals.ask_program(command, &told, self.longest()).await {
             Ok(Some(remember)) => Ok(Answered::Yes(remember)),
             Ok(None) => Ok(Answered::No("The operator's program for approvals said no; nothing was run.".into())),
@@ -266,7 +270,7 @@ impl Gate<'_> {
             server.observers.note(|| Event::Approved {
                 plugin: self.subject.plugin.to_owned(),
                 name: self.subject.name.to_owned(),
-                principal: ctx.principal.to_string(),
+                principal: ctx.principal().to_string(),
                 remembered,
             });
         }
@@ -279,13 +283,13 @@ impl Gate<'_> {
                 let charge = session.account.charge(KIND_BYTES).ok();
                 charge.is_some_and(|charge| session.approvals.remembered.add(self.kind, Some(charge)))
             }
-            None => server.approvals.remember(&ctx.principal, self.kind),
+            None => server.approvals.remember(ctx.principal(), self.kind),
         }
     }
 
     async fn keep(&self) -> anyhow::Result<()> {
         let server = std::sync::Arc::clone(&self.ctx.server);
-        let approval = kept::Approval::of(&self.subject, &self.ctx.principal.to_string());
+        let approval = kept::Approval::of(&self.subject, &self.ctx.principal().to_string());
         let keep = server.tracker.clone().spawn_blocking(move || match &server.approvals.kept {
             Some(kept) => kept.add(approval),
             None => Ok(()),

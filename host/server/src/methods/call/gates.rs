@@ -1,5 +1,6 @@
-//! The steps between a correct request and the run of its plugin: the embedding program approves, the client's roots are found, and
-//! a person approves, who is shown them. Each step may end the request, and the last two may ask the client.
+//! The steps between a correct request and the run of its plugin: it is counted towards its caller's limits, the embedding program
+//! approves, the client's roots are found, and a person approves, who is shown them. Each step may end the request, and the last two
+//! may ask the client.
 
 use wharf_protocol::{Object, RpcError, model as mcp};
 
@@ -17,7 +18,11 @@ use crate::{
     bridge,
     client::{context::Context, session::PERSON},
     observe::record::Approval,
+    roles::{Rights, allowance::Turn},
 };
+
+/// What the operator is told, now and then.
+const TOO_OFTEN: &str = "calls beyond what `limits` of their caller's roles allow";
 
 /// What the gates found out for a request.
 #[derive(Default)]
@@ -25,6 +30,8 @@ pub struct Passed {
     pub roots: CallRoots,
     /// Who approved, if anybody had to.
     pub approval: Option<Approval>,
+    /// One of the calls that the caller may have under way at once, for as long as this is held.
+    pub _turn: Option<Turn>,
 }
 
 /// Takes a request through all gates. `offered`: the client's answers, by key.
@@ -34,14 +41,27 @@ pub async fn pass(
     offered: &Object,
     carried: &mut Carried,
 ) -> Result<Passed, Failed> {
+    let rights = ctx.server.rights(&ctx.caller);
+    let turn = rights.as_ref().map_or(Ok(None), |rights| begin(ctx, request, rights))?;
     let by_program = program(ctx, request, carried).await?;
-    let roots = roots(ctx, request, offered, carried).await?;
+    let mut roots = roots(ctx, request, offered, carried).await?;
+    roots.within = rights.and_then(|rights| rights.ceilings(&request.entry)).map(Into::into);
     let by_person = match &request.served.config.confirm {
         // In a box, so that calls that nobody has to approve are not larger for it.
         Some(confirm) => Box::pin(confirm::pass(ctx, request, confirm, &roots, offered, carried)).await?,
         None => None,
     };
-    Ok(Passed { roots, approval: by_person.or(by_program) })
+    Ok(Passed { roots, approval: by_person.or(by_program), _turn: turn })
+}
+
+/// Counts the call towards what the caller's roles allow.
+fn begin(ctx: &Context, request: &Request<'_>, rights: &Rights) -> Result<Option<Turn>, Failed> {
+    rights.begin(&request.entry).map_err(|after| {
+        ctx.server.refusals.say_of(TOO_OFTEN, || ctx.principal().short());
+        let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+        let message = format!("your role allows no more calls of this kind for now; try again in {seconds} s");
+        Failed::Rpc(RpcError::too_many_requests(message, seconds))
+    })
 }
 
 /// Asks the embedding program, once for each request, even if it takes several rounds. None: it wants not to be asked.
@@ -51,7 +71,7 @@ async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) ->
         return Ok(Some(Approval::Program));
     }
     let ask = Ask {
-        principal: ctx.principal.clone(),
+        principal: ctx.principal().clone(),
         plugin: request.served.config.id.clone(),
         method: request.method.as_str(),
         name: request.name.to_owned(),

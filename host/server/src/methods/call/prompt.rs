@@ -8,14 +8,17 @@ use super::{
     failed::{defect, other_failed},
     request::Request,
 };
-use crate::{bridge, client::context::Context};
+use crate::{
+    bridge,
+    client::context::Context,
+    roles::{Entry, Kind},
+};
 
 pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<String, RpcError> {
     let retry = params.take_retry();
-    let catalog = ctx.server.published.catalog().await;
-    let Some((served, prompt)) = catalog.prompt(&params.name) else {
-        return Err(RpcError::invalid_params(format!("unknown prompt: {}", wharf_protocol::error::clip(&params.name))));
-    };
+    let view = ctx.view().await;
+    let (served, prompt) = view.prompt(&params.name)?;
+    let entry = Entry::new(Kind::Prompt, &served.config.id, &params.name);
     let given = params.arguments.unwrap_or_default();
     let arguments = &prompt.published.arguments;
     if let Some(missing) = arguments.iter().find(|argument| argument.required && !given.contains_key(&argument.name)) {
@@ -24,7 +27,7 @@ pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<Stri
     let bound = json!(given);
     let bytes = given.iter().map(|(name, value)| name.len() + value.len()).sum();
     let request =
-        Request { method: Method::GetPrompt, name: &params.name, arguments: &bound, bytes, served, tool: None };
+        Request { method: Method::GetPrompt, name: &params.name, arguments: &bound, bytes, served, entry, tool: None };
     let carried = request.open(ctx, &retry)?;
     let given: Vec<(String, String)> = given.into_iter().collect();
     let operation = |context| GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };

@@ -47,7 +47,7 @@ pub async fn of(ctx: &Context, method: Method, name: &str, arguments: Option<&Va
         _ => catalog.resource(name).map(|(served, _)| served),
     };
     let begun = ctx.server.observers.begin(|| Begun {
-        principal: Some(ctx.principal.clone()),
+        principal: Some(ctx.principal().clone()),
         plugin: served.map(|served| served.config.id.clone()).unwrap_or_default(),
         digest: served.map(|served| *served.plugin.code().digest()).unwrap_or_default(),
         request: Some(ctx.facts()),

@@ -17,6 +17,7 @@ use crate::{
         record::{Action, Approval},
     },
     plugins::catalog::Served,
+    roles::Entry,
 };
 
 /// One request to one plugin, whatever its method.
@@ -27,6 +28,8 @@ pub struct Request<'a> {
     /// The size of its arguments as the client wrote them.
     pub bytes: usize,
     pub served: &'a Served,
+    /// What roles are asked about.
+    pub entry: Entry<'a>,
     /// The tool, if the request is a call of one.
     pub tool: Option<&'a OfferedTool>,
 }
@@ -34,7 +37,7 @@ pub struct Request<'a> {
 impl Request<'_> {
     fn binding<'a>(&'a self, ctx: &'a Context) -> Binding<'a> {
         Binding {
-            principal: &ctx.principal,
+            principal: ctx.principal(),
             method: self.method.as_str(),
             name: self.name,
             arguments: self.arguments,
@@ -56,7 +59,7 @@ impl Request<'_> {
     pub fn record(&self, ctx: &Context, scope: Option<&Scope>, approval: Option<Approval>) -> Recording {
         ctx.set_recorded();
         ctx.server.observers.begin(|| Begun {
-            principal: Some(ctx.principal.clone()),
+            principal: Some(ctx.principal().clone()),
             plugin: self.served.config.id.clone(),
             digest: *self.served.plugin.code().digest(),
             request: Some(ctx.facts()),

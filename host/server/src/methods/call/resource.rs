@@ -11,17 +11,26 @@ use super::{
 use crate::{
     bridge::{self, check_uri},
     client::context::Context,
+    roles::Entry,
 };
 
 pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result<String, RpcError> {
     let retry = params.take_retry();
     let uri = &params.uri;
     check_uri(uri)?;
-    let catalog = ctx.server.published.catalog().await;
-    let Some((served, mime_type)) = catalog.resource(uri) else { return Err(RpcError::resource_not_found(uri)) };
+    let view = ctx.view().await;
+    let (served, listed) = view.resource(uri)?;
+    let entry = Entry::read(&served.config.id, uri, listed.template);
     let none = json!({});
-    let request =
-        Request { method: Method::ReadResource, name: uri, arguments: &none, bytes: uri.len(), served, tool: None };
+    let request = Request {
+        method: Method::ReadResource,
+        name: uri,
+        arguments: &none,
+        bytes: uri.len(),
+        served,
+        entry,
+        tool: None,
+    };
     let carried = request.open(ctx, &retry)?;
     let operation = |context| ReadResource { uri: uri.clone(), context };
     let outcome = match request.prepare_and_run(ctx, retry, carried, operation).await {
@@ -32,7 +41,7 @@ pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result
         ReadAnswer::Text(text) => Ok(mcp::ReadResult {
             contents: vec![mcp::ResourceContents {
                 uri: uri.clone(),
-                mime_type: mime_type.map(ToOwned::to_owned),
+                mime_type: listed.mime_type.map(ToOwned::to_owned),
                 body: mcp::Body::Text(text),
                 more: Object::new(),
             }],

@@ -6,7 +6,7 @@ use http::HeaderValue;
 use serde_json::{Value, value::RawValue};
 use wharf_protocol::{
     Feature, Method, RpcError,
-    error::{METHOD_NOT_FOUND, clip},
+    error::METHOD_NOT_FOUND,
     model::{self as mcp, TaskSupport, ToolResult},
     params::{self, Params, Retry, TaskTerms},
     revision::Era,
@@ -27,6 +27,7 @@ use crate::{
     bridge::{self, OfferedTool},
     client::context::Context,
     plugins::catalog::Served,
+    roles::{Entry, Kind},
     schema::Fits,
 };
 
@@ -74,10 +75,9 @@ pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcErro
 
 async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
     let Wanted { name, arguments: written, retry, task } = wanted;
-    let catalog = ctx.server.published.catalog().await;
-    let Some((served, tool)) = catalog.tool(&name) else {
-        return Err(RpcError::invalid_params(format!("unknown tool: {}", clip(&name))));
-    };
+    let view = ctx.view().await;
+    let (served, tool) = view.tool(&name)?;
+    let entry = Entry::new(Kind::Tool, &served.config.id, &name);
     let arguments = bridge::arguments(written)?;
     if let Some(headers) = &ctx.headers {
         for mirrored in &tool.mirrored {
@@ -90,8 +90,15 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
         Err(failed) => return Answered::failed(failed),
     };
     let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
-    let request =
-        Request { method: Method::CallTool, name: &name, arguments: &arguments, bytes, served, tool: Some(tool) };
+    let request = Request {
+        method: Method::CallTool,
+        name: &name,
+        arguments: &arguments,
+        bytes,
+        served,
+        entry,
+        tool: Some(tool),
+    };
     let carried = request.open(ctx, &retry)?;
     let Fits { value: arguments, without_nulls } =
         match tool.input.check_within(arguments, bytes, limit, &served.checks).await {
@@ -109,8 +116,15 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
         (written.map_or("{}", RawValue::get).to_owned(), arguments)
     };
     let text = Arc::new(text);
-    let request =
-        Request { method: Method::CallTool, name: &name, arguments: &arguments, bytes, served, tool: Some(tool) };
+    let request = Request {
+        method: Method::CallTool,
+        name: &name,
+        arguments: &arguments,
+        bytes,
+        served,
+        entry,
+        tool: Some(tool),
+    };
     let prepared = match request.prepare(ctx, retry, carried).await {
         Ok(prepared) => prepared,
         Err(failed) => return Answered::failed(failed),
@@ -179,7 +193,9 @@ impl Call {
     async fn run(self, ctx: &Context) -> Result<Answered, RpcError> {
         let (served, tool) = (&*self.served, &*self.tool);
         let (method, bytes) = (Method::CallTool, self.text.len());
-        let request = Request { method, name: &self.name, arguments: &self.arguments, bytes, served, tool: Some(tool) };
+        let entry = Entry::new(Kind::Tool, &served.config.id, &self.name);
+        let request =
+            Request { method, name: &self.name, arguments: &self.arguments, bytes, served, entry, tool: Some(tool) };
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
         match request.run(ctx, self.prepared, operation).await {
             Ok(Ran { outcome, hints }) => checked(served, tool, with_hints(outcome, hints)).await,

@@ -18,7 +18,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 use wharf_protocol::{
     Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
-    error::{HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY},
     message::{error_text, result_text},
     meta::RequestMeta,
     notification::Told,
@@ -35,6 +34,7 @@ use super::{
     sessions::Sessions,
 };
 use crate::{
+    auth::Caller,
     base::{
         ledger::{Charge, no_room},
         principal::Principal,
@@ -66,7 +66,7 @@ pub struct Lasting;
 /// Where a message comes from, and what is charged for it.
 struct From<'a> {
     peer: &'a Arc<Peer>,
-    principal: &'a Principal,
+    caller: &'a Caller,
     charge: Arc<Charge>,
 }
 
@@ -97,7 +97,7 @@ impl Endpoint {
         self: &Arc<Self>,
         request: HttpRequest,
         peer: &Arc<Peer>,
-        principal: &Principal,
+        caller: &Caller,
     ) -> Result<HttpResponse, Refused> {
         let (http::request::Parts { headers, .. }, body) = request.into_parts();
         if !accepts(&headers, "application/json") || !accepts(&headers, "text/event-stream") {
@@ -106,7 +106,7 @@ impl Endpoint {
         }
         let incoming = self.server.ledger.incoming(peer.account());
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
-        let from = From { peer, principal, charge: Arc::new(charge) };
+        let from = From { peer, caller, charge: Arc::new(charge) };
         match Frame::parse(&body) {
             Ok(Frame::One(message)) => self.message(&headers, message, from).await,
             Ok(Frame::Batch(messages)) => self.batch(&headers, messages, from).await,
@@ -132,12 +132,12 @@ impl Endpoint {
                     // No notification from modern clients is defined over HTTP: they cancel a request by closing its stream.
                     return Ok(accepted());
                 }
-                let session = self.session(headers, from.principal)?;
+                let session = self.session(headers, from.caller.principal())?;
                 notify(&session, &notification);
                 Ok(accepted())
             }
             Message::Response(response) => {
-                self.session(headers, from.principal)?.take_response(response);
+                self.session(headers, from.caller.principal())?.take_response(response);
                 Ok(accepted())
             }
         }
@@ -153,8 +153,7 @@ impl Endpoint {
             self.server.ready_to_introduce().await;
         }
         let transport = Transport::Http;
-        let door =
-            Door { server: &self.server, principal: from.principal, modern: true, headers: Some(headers), transport };
+        let door = Door { server: &self.server, caller: from.caller, modern: true, headers: Some(headers), transport };
         let mut messages = None;
         let outbox = |session: Option<&Session>| {
             let account = session.map_or(from.peer.account(), |session| &session.account);
@@ -162,7 +161,7 @@ impl Endpoint {
             messages = Some(receiver);
             outbox
         };
-        let session = || self.named(headers, from.principal);
+        let session = || self.named(headers, from.caller.principal());
         let admitted = admission::admit(&door, &request, Arc::clone(&from.charge), session, outbox);
         match (admitted.map_err(|refusal| refused(refusal, Some(&request)))?, messages) {
             (Admitted::Runs(ctx), Some(messages)) => match ctx.session.clone() {
@@ -274,7 +273,7 @@ impl Endpoint {
                 () = ended.cancelled() => None,
             };
             drop((entered, permit));
-            answer.map(|answer| Reply::of(&ctx, StatusCode::OK, answer, &account, busy))
+            answer.map(|answer| Reply::of(&ctx, answer, &account, busy))
         }))
     }
 
@@ -285,7 +284,7 @@ impl Endpoint {
         batch: Vec<Result<Message, Malformed>>,
         from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
-        let session = self.session(headers, from.principal)?;
+        let session = self.session(headers, from.caller.principal())?;
         if !session.revision.has(Feature::Batches) {
             return Err(Refused::plain(
                 StatusCode::BAD_REQUEST,
@@ -300,8 +299,7 @@ impl Endpoint {
         }
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
         let transport = Transport::Http;
-        let door =
-            Door { server: &self.server, principal: from.principal, modern: false, headers: Some(headers), transport };
+        let door = Door { server: &self.server, caller: from.caller, modern: false, headers: Some(headers), transport };
         let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
         for message in &batch {
             let Ok(Message::Request(request)) = message else { continue };
@@ -357,7 +355,7 @@ impl Endpoint {
                     known = vec![error_text(None, &no_room(&full), Revision::V2025_03_26)];
                 }
             }
-            Some(Reply { status, text: Text::Whole(format!("[{}]", known.join(","))), hold })
+            Some(Reply { status, hint: None, text: Text::Whole(format!("[{}]", known.join(","))), hold })
         });
         Ok(self.respond(&session, Running { work, messages, ended: None }).await)
     }
@@ -375,10 +373,8 @@ impl Endpoint {
         let (account, busy) = (peer.account().clone(), peer.work());
         let work = Box::pin(async move {
             let answer = admission::answer(&ctx, &request.method, request.params.as_ref()).await;
-            let bad = |error: &RpcError| error.code == MISSING_CLIENT_CAPABILITY || error.code == HEADER_MISMATCH;
-            let status = if answer.as_ref().is_err_and(bad) { StatusCode::BAD_REQUEST } else { StatusCode::OK };
             drop(permit);
-            Some(Reply::of(&ctx, status, answer, &account, busy))
+            Some(Reply::of(&ctx, answer, &account, busy))
         });
         let running = Running::start(work, messages, |work| self.attached(work)).await;
         let mut response = match running.first(None).await {
@@ -395,13 +391,13 @@ impl Endpoint {
         self: &Arc<Self>,
         headers: &HeaderMap,
         peer: &Arc<Peer>,
-        principal: &Principal,
+        caller: &Caller,
     ) -> Result<HttpResponse, Refused> {
         admission::check_version(headers).map_err(|error| refused(error.into(), None))?;
         if !accepts(headers, "text/event-stream") {
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream"));
         }
-        let session = self.session(headers, principal)?;
+        let session = self.session(headers, caller.principal())?;
         let hold = Hold { permit: Some(self.listen_permit()?), busy: Some(peer.work()), charge: None };
         if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
             let (log, next) = self.streams.find(&session, last).ok_or_else(|| {
@@ -414,7 +410,7 @@ impl Endpoint {
         }
         let listening = session.listen();
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
-        let feed = Feed::open(&self.server);
+        let feed = Feed::open(&self.server, caller);
         let server = Arc::clone(&self.server);
         let log = self.streams.open(&session);
         let read = Arc::clone(&log);

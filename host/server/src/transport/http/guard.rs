@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use crate::{auth, base::principal::Principal, config::Http};
 
 /// Why a request is turned away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// 403: the `Host` is no name of this server. An attacker may have pointed a domain name here.
     Host,
@@ -24,7 +24,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    pub fn message(self) -> &'static str {
+    pub fn message(&self) -> &'static str {
         match self {
             Self::Host => "this host is not served here; add it to `allowed_hosts` in [http]",
             Self::Origin => "this origin is not allowed; add it to `allowed_origins` in [http]",
@@ -33,7 +33,8 @@ impl Refusal {
             Self::Login(auth::Refused::NoToken) => "an access token is needed; log in first",
             Self::Login(auth::Refused::Invalid(_)) => "the access token is not good",
             Self::Login(auth::Refused::Malformed(_)) => "the access token is not where it belongs",
-            Self::Login(auth::Refused::Scope) => "the access token lacks a scope that every request needs",
+            Self::Login(auth::Refused::Scope(_)) => "the access token lacks a scope that every request needs",
+            Self::Login(auth::Refused::Role) => "nothing here is for you: no role in the config is",
             Self::Login(auth::Refused::Unavailable) => {
                 "access tokens cannot be checked now, because their issuer's keys cannot be fetched; try again"
             }
@@ -41,7 +42,7 @@ impl Refusal {
     }
 
     /// What was refused, for the operator. Tokens are not shown.
-    pub fn detail(self, headers: &HeaderMap, peer: IpAddr) -> String {
+    pub fn detail(&self, headers: &HeaderMap, peer: IpAddr) -> String {
         let shown = |name| {
             let values = headers.get_all(&name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
             format!("{name}: {}", values.collect::<Vec<_>>().join(" and "))
@@ -58,9 +59,10 @@ impl Refusal {
         format!("{what}, from {peer}")
     }
 
-    pub fn status(self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         match self {
-            Self::Host | Self::Origin | Self::Login(auth::Refused::Scope) => StatusCode::FORBIDDEN,
+            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
+            Self::Login(auth::Refused::Scope(_) | auth::Refused::Role) => StatusCode::FORBIDDEN,
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::Login(auth::Refused::NoToken | auth::Refused::Invalid(_)) => StatusCode::UNAUTHORIZED,
             Self::Login(auth::Refused::Malformed(_)) => StatusCode::BAD_REQUEST,
@@ -68,11 +70,11 @@ impl Refusal {
         }
     }
 
-    /// The `WWW-Authenticate` header, if a token would help.
-    pub fn challenge(self, settings: Option<&auth::Settings>) -> Option<HeaderValue> {
+    /// The `WWW-Authenticate` header, if a token would help. `slash`: whether the path of the request ends with one.
+    pub fn challenge(&self, settings: Option<&auth::Settings>, slash: bool) -> Option<HeaderValue> {
         match self {
             Self::Host | Self::Origin => None,
-            Self::Login(refused) => auth::metadata::challenge(settings?, refused),
+            Self::Login(refused) => auth::metadata::challenge(settings?, refused, slash),
             Self::NoToken => Some(HeaderValue::from_static("Bearer realm=\"wharf\"")),
             Self::WrongToken => Some(HeaderValue::from_static(
                 "Bearer realm=\"wharf\", error=\"invalid_token\", error_description=\"the bearer token is not the right one\"",

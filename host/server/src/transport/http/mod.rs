@@ -15,3 +15,4 @@ pub mod resume;
 pub mod routes;
 pub mod sessions;
 pub mod sse_legacy;
+mod status;

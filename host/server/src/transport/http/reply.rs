@@ -21,6 +21,7 @@ use super::{
     body::{Hold, Pieces},
     connections::Busy,
     refused::JSON,
+    status::{self, Hint},
 };
 use crate::{
     base::ledger::{Account, no_room},
@@ -34,6 +35,8 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// A response, with the HTTP status for it, which can only be sent if no stream has begun.
 pub struct Reply {
     pub status: StatusCode,
+    /// A header that goes with the status.
+    pub hint: Hint,
     pub text: Text,
     /// Held until the client has read the response.
     pub hold: Hold,
@@ -41,19 +44,14 @@ pub struct Reply {
 
 impl Reply {
     /// Makes the reply of an answer and charges for it until it is read. If there is no memory for it, the reply is that error.
-    pub fn of(
-        ctx: &context::Context,
-        status: StatusCode,
-        answer: Result<Answer, RpcError>,
-        client: &Account,
-        busy: Busy,
-    ) -> Self {
+    pub fn of(ctx: &context::Context, answer: Result<Answer, RpcError>, client: &Account, busy: Busy) -> Self {
+        let (status, hint) = status::of(ctx, &answer);
         let text = Text::of(ctx, answer);
         let (status, text, charge) = match ctx.server.ledger.message(client, text.own_bytes()) {
             Ok(charge) => (status, text, Some(charge)),
             Err(full) => (StatusCode::SERVICE_UNAVAILABLE, Text::of(ctx, Err(no_room(&full))), None),
         };
-        Self { status, text, hold: Hold { permit: None, charge, busy: Some(busy) } }
+        Self { status, hint, text, hold: Hold { permit: None, charge, busy: Some(busy) } }
     }
 }
 
@@ -145,7 +143,9 @@ pub fn answered(reply: Option<Reply>, era: Era) -> HttpResponse {
                 left: reply.text.into_pieces().into(),
                 hold: Some(reply.hold),
             });
-            (reply.status, [(header::CONTENT_TYPE, JSON)], body).into_response()
+            let mut response = (reply.status, [(header::CONTENT_TYPE, JSON)], body).into_response();
+            response.headers_mut().extend(reply.hint);
+            response
         }
         // A cancelled request has no answer, but HTTP needs a response.
         None if era == Era::Legacy => accepted(),

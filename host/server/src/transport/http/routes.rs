@@ -38,7 +38,7 @@ pub fn routes(server: &Arc<Server>, path: &str) -> Router {
     if !config.http.allowed_origins.is_empty() {
         app = app.layer(cors(&config.http.allowed_origins));
     }
-    if server.auth.is_some() {
+    if server.auth.as_ref().is_some_and(|auth| !auth.settings.issuers.is_empty()) {
         app = app.merge(login::routes(server, path));
     }
     app
@@ -68,18 +68,20 @@ async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> Ht
 }
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    let Entered { request, peer, principal, expires } = match enter(&shared.server, request).await {
+    let Entered { request, peer, caller } = match enter(&shared.server, request).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
     let method = request.method().clone();
     let gets = method == Method::GET;
     let answer = match method {
-        Method::POST => shared.post(request, &peer, &principal).await,
+        Method::POST => shared.post(request, &peer, &caller).await,
         Method::GET if shared.server.startup.protocol.legacy => {
-            shared.open_stream(request.headers(), &peer, &principal).await
+            shared.open_stream(request.headers(), &peer, &caller).await
         }
-        Method::DELETE if shared.server.startup.protocol.legacy => shared.end_session(request.headers(), &principal),
+        Method::DELETE if shared.server.startup.protocol.legacy => {
+            shared.end_session(request.headers(), caller.principal())
+        }
         _ => {
             let allowed = if shared.server.startup.protocol.legacy { "POST, GET, DELETE" } else { "POST" };
             let mut response =
@@ -91,7 +93,7 @@ async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> 
     match answer {
         Ok(response) => {
             peer.admit();
-            match expires {
+            match caller.identity().and_then(|identity| identity.expires) {
                 Some(expires) if gets || response.extensions().get::<Lasting>().is_some() => ending(response, expires),
                 _ => response,
             }

@@ -52,7 +52,7 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    let Entered { request, peer, principal, expires } = match enter(server, request).await {
+    let Entered { request, peer, caller } = match enter(server, request).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -65,10 +65,10 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
     let (outbox, messages) = Outbox::new(QUEUED_BYTES, peer.account().clone());
-    let client = Client { principal: principal.clone(), roots: None, transport: Transport::Http };
+    let client = Client { caller: caller.clone(), roots: None, transport: Transport::Http };
     let pipe = Pipe::new(Arc::clone(server), outbox, client, false);
     let busy = peer.work();
-    streams.by_id.lock().insert(id.clone(), (principal, Arc::clone(&pipe)));
+    streams.by_id.lock().insert(id.clone(), (caller.principal().clone(), Arc::clone(&pipe)));
     let open = Open {
         greeting: Some(format!("event: endpoint\ndata: messages?session={id}\n\n").into()),
         messages,
@@ -82,7 +82,7 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         let bytes = open.next().await?;
         Some((Ok::<_, Infallible>(bytes), open))
     })));
-    match expires {
+    match caller.identity().and_then(|identity| identity.expires) {
         Some(expires) => ending(stream, expires),
         None => stream,
     }
@@ -128,13 +128,14 @@ impl Drop for Listed {
 /// Takes a message from a client. The answer goes to the client's stream.
 async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let endpoint = &streams.endpoint;
-    let Entered { request, peer, principal, .. } = match enter(&endpoint.server, request).await {
+    let Entered { request, peer, caller } = match enter(&endpoint.server, request).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
     let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default();
     // The id is a secret of its client, but it stands in URLs, which proxies write down.
-    let pipe = streams.by_id.lock().get(id).filter(|(owner, _)| *owner == principal).map(|(_, pipe)| Arc::clone(pipe));
+    let pipe =
+        streams.by_id.lock().get(id).filter(|(owner, _)| owner == caller.principal()).map(|(_, pipe)| Arc::clone(pipe));
     let Some(pipe) = pipe else {
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such stream; open one at /sse").into_response();
     };

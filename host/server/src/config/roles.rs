@@ -1,0 +1,119 @@
+//! `[roles.NAME]`: for whom a role is, and what it gives.
+
+use std::{
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use super::raw;
+use crate::{
+    access::capability::Access,
+    base::{pattern::Pattern, text::toml_header},
+    roles::{MAX_ROLES, Role, Roles, allowance::Allowance, ceiling::Ceiling, condition::Condition},
+};
+
+/// The most that can be asked for.
+const MAX_LIMIT: u32 = 1_000_000;
+
+pub fn resolve(raw: Vec<(String, raw::Role)>, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Arc<Roles>> {
+    ensure!(raw.len() <= MAX_ROLES, "there are more than {MAX_ROLES} roles");
+    let all = raw.into_iter().map(|(name, raw)| {
+        let header = toml_header(&["roles", &name]);
+        role(name, raw, absolute).context(header)
+    });
+    Ok(Arc::new(Roles::new(all.collect::<Result<_>>()?)))
+}
+
+fn role(name: String, raw: raw::Role, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Role> {
+    let raw::Role { when, plugins, tools, prompts, resources, step_up, roots, limits } = raw;
+    let when = conditions(when)?;
+    ensure!(
+        plugins.is_some() || tools.is_some() || prompts.is_some() || resources.is_some(),
+        "it gives nothing: name `plugins`, `tools`, `prompts` or `resources`; plugins = [\"*\"] is everything"
+    );
+    ensure!(
+        !step_up || when.iter().any(|condition| !condition.scopes.is_empty()),
+        "`step_up` tells callers which scopes they lack, and `when` names none"
+    );
+    let patterns = |key: &str, names: Option<Vec<String>>| -> Result<Option<Vec<Pattern>>> {
+        let Some(names) = names else { return Ok(None) };
+        for name in &names {
+            let beginning = name.strip_suffix('*').unwrap_or(name);
+            ensure!(!beginning.contains('*'), "`{key}`: `{name}` has a `*` that is not at its end");
+        }
+        Ok(Some(names.into_iter().map(Pattern::new).collect()))
+    };
+    let ceiling = match roots {
+        None => None,
+        Some(raw::RoleRoots { within, access }) => {
+            let within = within.as_deref().map(absolute).transpose()?;
+            let access = access.as_deref().map(Access::parse).transpose().context("`roots.access`")?;
+            let ceiling = Ceiling::new(within.as_deref().map(Path::new), access.unwrap_or(Access::ReadWrite));
+            Some(ceiling.context("`roots`")?)
+        }
+    };
+    let limit = |key: &str, value: Option<u32>| -> Result<Option<NonZeroU32>> {
+        let Some(value) = value else { return Ok(None) };
+        let limit = NonZeroU32::new(value).filter(|limit| limit.get() <= MAX_LIMIT);
+        Ok(Some(limit.with_context(|| format!("`{key}` is from 1 to {MAX_LIMIT}"))?))
+    };
+    let raw::RoleLimits { calls_per_minute, concurrency } = limits;
+    Ok(Role {
+        name,
+        when,
+        plugins: patterns("plugins", plugins)?,
+        tools: patterns("tools", tools)?,
+        prompts: patterns("prompts", prompts)?,
+        resources: patterns("resources", resources)?,
+        step_up,
+        ceiling,
+        allowance: Allowance::new(limit("calls_per_minute", calls_per_minute)?, limit("concurrency", concurrency)?),
+    })
+}
+
+fn conditions(raw: raw::When) -> Result<Vec<Condition>> {
+    match raw {
+        raw::When::Word(word) if word == "anyone" => Ok(vec![Condition::default()]),
+        raw::When::Word(word) => {
+            anyhow::bail!(
+                "`when`: `{word}` is not \"anyone\"; conditions stand in a table, such as {{ scope = \"files:read\" }}"
+            )
+        }
+        raw::When::One(one) => Ok(vec![condition(*one)?]),
+        raw::When::Any(all) => {
+            ensure!(!all.is_empty(), "`when` is empty, so it would be for nobody");
+            all.into_iter().map(condition).collect()
+        }
+    }
+}
+
+fn condition(raw: raw::Condition) -> Result<Condition> {
+    let raw::Condition { scope, group, issuer, subject, claim, client, key, cert } = raw;
+    let scopes = match scope {
+        None => Vec::new(),
+        Some(raw::Words::One(scope)) => vec![scope],
+        Some(raw::Words::All(scopes)) => scopes,
+    };
+    for scope in &scopes {
+        super::auth::check_scope(scope).context("`when`")?;
+    }
+    let groups = group.map(|group| ("groups".to_owned(), group));
+    let condition = Condition {
+        scopes,
+        issuer,
+        subject,
+        claims: claim.into_iter().chain(groups).collect(),
+        client,
+        key,
+        certificate: cert,
+    };
+    ensure!(condition != Condition::default(), "`when` has an empty table; \"anyone\" is for everybody");
+    ensure!(
+        condition.subject.is_none() || condition.issuer.is_some(),
+        "`when`: a `subject` means nothing without the `issuer` that gave the name"
+    );
+    Ok(condition)
+}

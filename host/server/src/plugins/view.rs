@@ -1,0 +1,109 @@
+//! What one caller sees of the catalog: all of it, or what its roles let through.
+
+use std::sync::Arc;
+
+use wharf_protocol::{RpcError, encode::Encoder, error::clip};
+
+use super::{
+    catalog::{Catalog, Generations, List, ResourceEntry, Served},
+    published::Failure,
+};
+use crate::{
+    bridge::{OfferedPrompt, OfferedTool},
+    roles::{Denied, Entry, Kind, Rights},
+};
+
+/// A catalog, as one caller sees it.
+pub struct View {
+    pub catalog: Arc<Catalog>,
+    pub rights: Option<Rights>,
+}
+
+/// The lists as a listener was told of them last: how often each changed, and what the caller's own lists were like then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Told {
+    pub all: Generations,
+    /// Those of a caller that does not see all there is.
+    pub own: Option<Generations>,
+}
+
+impl View {
+    fn check(&self, entry: &Entry<'_>, unknown: impl FnOnce() -> RpcError) -> Result<(), RpcError> {
+        let Some(rights) = &self.rights else { return Ok(()) };
+        rights.check(entry).map_err(|denied| match denied {
+            Denied::Hidden => unknown(),
+            Denied::Scopes(scopes) => RpcError::insufficient_scope(&scopes),
+        })
+    }
+
+    pub fn tool(&self, name: &str) -> Result<(&Arc<Served>, &Arc<OfferedTool>), RpcError> {
+        let unknown = || RpcError::invalid_params(format!("unknown tool: {}", clip(name)));
+        let (served, tool) = self.catalog.tool(name).ok_or_else(unknown)?;
+        self.check(&Entry::new(Kind::Tool, &served.config.id, name), unknown)?;
+        Ok((served, tool))
+    }
+
+    pub fn prompt(&self, name: &str) -> Result<(&Served, &OfferedPrompt), RpcError> {
+        let unknown = || RpcError::invalid_params(format!("unknown prompt: {}", clip(name)));
+        let (served, prompt) = self.catalog.prompt(name).ok_or_else(unknown)?;
+        self.check(&Entry::new(Kind::Prompt, &served.config.id, name), unknown)?;
+        Ok((served, prompt))
+    }
+
+    /// The plugin that serves a URI, and the entry of its lists that does.
+    pub fn resource(&self, uri: &str) -> Result<(&Served, ResourceEntry<'_>), RpcError> {
+        let unknown = || RpcError::resource_not_found(uri);
+        let (served, entry) = self.catalog.resource(uri).ok_or_else(unknown)?;
+        self.check(&Entry::read(&served.config.id, uri, entry.template), unknown)?;
+        Ok((served, entry))
+    }
+
+    /// The plugin that offers the template with this text.
+    pub fn template(&self, text: &str) -> Option<&Served> {
+        let served = self.catalog.template(text)?;
+        let entry = Entry::new(Kind::Resource, &served.config.id, text);
+        self.check(&entry, || RpcError::resource_not_found(text)).is_ok().then_some(served)
+    }
+
+    /// Whether the caller may know that something about this resource changed.
+    pub fn sees_resource(&self, uri: &str) -> bool {
+        self.rights.is_none() || self.resource(uri).is_ok()
+    }
+
+    /// Whether the caller sees anything of this plugin.
+    pub fn sees_plugin(&self, id: &str) -> bool {
+        let Some(rights) = &self.rights else { return true };
+        self.catalog.served().iter().filter(|served| served.config.id == id).any(|served| sees_any(rights, served))
+    }
+
+    /// Whether the caller may know that a plugin does not load. One that was never served is nobody's yet.
+    pub fn sees_failure(&self, failure: &Failure) -> bool {
+        self.rights.is_none() || self.sees_plugin(&failure.subject)
+    }
+
+    /// The result of a list request.
+    pub fn page(&self, list: List, cursor: Option<&str>, encoder: &Encoder) -> Result<Arc<str>, RpcError> {
+        self.catalog.page(list, cursor, encoder, self.rights.as_ref())
+    }
+
+    /// What models are told about the tools that the caller sees.
+    pub fn instructions(&self, own: Option<&str>) -> Option<String> {
+        let sees = |served: &Served| self.rights.as_ref().is_none_or(|rights| sees_any(rights, served));
+        self.catalog.instructions(own, sees).0
+    }
+
+    /// The lists as they are now.
+    pub fn told(&self) -> Told {
+        let own = self.rights.as_ref().map(|rights| self.catalog.digests(rights));
+        Told { all: self.catalog.generations, own }
+    }
+}
+
+fn sees_any(rights: &Rights, served: &Served) -> bool {
+    let (id, offer) = (served.config.id.as_str(), &served.offer);
+    let sees = |kind, name: &str| rights.sees(&Entry::new(kind, id, name));
+    offer.tools.iter().any(|tool| sees(Kind::Tool, &tool.published.name))
+        || offer.prompts.iter().any(|prompt| sees(Kind::Prompt, &prompt.published.name))
+        || offer.resources.iter().any(|resource| sees(Kind::Resource, &resource.uri))
+        || offer.templates.iter().any(|one| sees(Kind::Resource, &one.published.uri_template))
+}

@@ -1,0 +1,56 @@
+//! For whom a role is.
+
+use crate::{auth::Identity, base::principal::Principal};
+
+/// What one `{ … }` of `when` asks for: all of it together.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    pub scopes: Vec<String>,
+    pub issuer: Option<String>,
+    pub subject: Option<String>,
+    /// Claims, each with a text that has to be among its texts.
+    pub claims: Vec<(String, String)>,
+    /// The client for which the token was issued.
+    pub client: Option<String>,
+    /// The id of an API key.
+    pub key: Option<String>,
+    /// A name in the certificate of the client.
+    pub certificate: Option<String>,
+}
+
+/// The claims in which providers name the client, the standard one first.
+const CLIENT_CLAIMS: [&str; 2] = ["client_id", "azp"];
+
+impl Condition {
+    pub fn is_met(&self, identity: &Identity) -> bool {
+        self.lacks(identity).is_none() && self.fits(identity)
+    }
+
+    /// The scopes that it asks for, if nothing but scopes is missing.
+    pub fn lacks(&self, identity: &Identity) -> Option<Vec<String>> {
+        let has_all = self.scopes.iter().all(|scope| identity.scopes.contains(scope));
+        (!has_all && self.fits(identity)).then(|| self.scopes.clone())
+    }
+
+    /// Whether all holds but the scopes.
+    fn fits(&self, identity: &Identity) -> bool {
+        // Destructured completely, so that whoever adds a condition decides here what it asks for.
+        let Self { scopes: _, issuer, subject, claims, client, key, certificate } = self;
+        let user = match &identity.principal {
+            Principal::User(user) => Some(user),
+            _ => None,
+        };
+        let of_user =
+            |wanted: &Option<String>, own: Option<&String>| wanted.as_ref().is_none_or(|wanted| own == Some(wanted));
+        of_user(issuer, user.map(|user| &user.issuer))
+            && of_user(subject, user.map(|user| &user.subject))
+            && claims.iter().all(|(name, text)| identity.claim(name).contains(text))
+            && client.as_ref().is_none_or(|client| {
+                // If both are there, the first one counts.
+                let named = CLIENT_CLAIMS.iter().map(|name| identity.claim(name)).find(|named| !named.is_empty());
+                named.is_some_and(|named| named.first() == Some(client))
+            })
+            && key.as_ref().is_none_or(|key| matches!(&identity.principal, Principal::Key(id) if **id == **key))
+            && certificate.as_ref().is_none_or(|name| identity.names.contains(name))
+    }
+}

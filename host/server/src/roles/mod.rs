@@ -1,0 +1,196 @@
+//! Who may use what: the roles of the config. Those that are for a caller add up; what none of them names is not there for it. Roles
+//! narrow what plugins are granted and never widen it.
+//!
+//! `condition` says for whom a role is, `ceiling` which folders it opens, `allowance` how often it may be used. [`Rights`] is what
+//! comes of it for one caller; `plugins::view` shows the catalog with it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+pub mod allowance;
+pub mod ceiling;
+pub mod condition;
+mod entry;
+
+pub use self::entry::{Entry, Kind};
+use self::{allowance::Allowance, ceiling::Ceiling, condition::Condition};
+use crate::{access::within::Within, auth::Identity, base::pattern::Pattern};
+
+/// The most roles of a config: each has a bit in [`Rights`].
+pub const MAX_ROLES: usize = 64;
+
+/// One `[roles.NAME]`.
+#[derive(Debug)]
+pub struct Role {
+    pub name: String,
+    /// It is for whoever meets any of these.
+    pub when: Vec<Condition>,
+    /// Of these plugins. None: of every plugin, but only what the lists below name.
+    pub plugins: Option<Vec<Pattern>>,
+    /// By the names that clients see. None: all of the plugins that are named.
+    pub tools: Option<Vec<Pattern>>,
+    pub prompts: Option<Vec<Pattern>>,
+    pub resources: Option<Vec<Pattern>>,
+    /// Whether those see it who lack nothing but its scopes. If they use it, they are told which scopes to ask for.
+    pub step_up: bool,
+    /// Which roots its calls get. None: those of the plugin.
+    pub ceiling: Option<Ceiling>,
+    pub allowance: Allowance,
+}
+
+impl Role {
+    fn allows(&self, entry: &Entry<'_>) -> bool {
+        let list = match entry.kind {
+            Kind::Tool => &self.tools,
+            Kind::Prompt => &self.prompts,
+            Kind::Resource => &self.resources,
+        };
+        let any = |patterns: &[Pattern], text: &str| patterns.iter().any(|pattern| pattern.matches(text));
+        let of_plugin = self.plugins.as_ref().is_none_or(|plugins| any(plugins, entry.plugin));
+        of_plugin && list.as_ref().map_or(self.plugins.is_some(), |list| entry.names().any(|name| any(list, name)))
+    }
+}
+
+/// All roles of a config.
+#[derive(Debug, Default)]
+pub struct Roles {
+    all: Vec<Role>,
+    /// No other set of roles has the same number.
+    number: u64,
+}
+
+/// How many sets of roles there have been.
+static SETS: AtomicU64 = AtomicU64::new(0);
+
+/// A set of roles, by their places in the config.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Set(u64);
+
+impl Set {
+    fn with(self, at: usize) -> Self {
+        Self(self.0 | 1_u64.checked_shl(u32::try_from(at).unwrap_or(u32::MAX)).unwrap_or_default())
+    }
+
+    fn has(self, at: usize) -> bool {
+        Self::default().with(at).0 & self.0 != 0
+    }
+}
+
+/// What a caller may use and see.
+#[derive(Debug, Clone)]
+pub struct Rights {
+    roles: Arc<Roles>,
+    identity: Arc<Identity>,
+    /// The roles that are for the caller.
+    uses: Set,
+    /// Those, and the ones that it would have with more scopes and may know of.
+    sees: Set,
+}
+
+/// Why something is not for a caller.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// For all that the caller knows, it does not exist.
+    Hidden,
+    /// It would take these scopes.
+    Scopes(Vec<String>),
+}
+
+impl Roles {
+    pub fn new(all: Vec<Role>) -> Self {
+        Self { all, number: SETS.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+
+    pub fn are_there(&self) -> bool {
+        !self.all.is_empty()
+    }
+
+    /// Whether the config says the same of both, whatever has been used up of their allowances.
+    pub fn are_alike(&self, other: &Self) -> bool {
+        format!("{:?}", self.all) == format!("{:?}", other.all)
+    }
+
+    /// What the roles are for a caller. None: there are no roles, so everybody may use everything.
+    pub fn rights(self: &Arc<Self>, identity: &Arc<Identity>) -> Option<Rights> {
+        if !self.are_there() {
+            return None;
+        }
+        let (mut uses, mut sees) = (Set::default(), Set::default());
+        for (at, role) in self.all.iter().enumerate() {
+            if role.when.iter().any(|condition| condition.is_met(identity)) {
+                uses = uses.with(at);
+            } else if role.step_up && role.when.iter().any(|condition| condition.lacks(identity).is_some()) {
+                sees = sees.with(at);
+            }
+        }
+        let sees = Set(sees.0 | uses.0);
+        Some(Rights { roles: Arc::clone(self), identity: Arc::clone(identity), uses, sees })
+    }
+}
+
+impl Rights {
+    /// All callers with the same key see the same.
+    pub fn key(&self) -> (u64, u64) {
+        (self.roles.number, self.sees.0)
+    }
+
+    /// Whether there is nothing at all for the caller.
+    pub fn is_nothing(&self) -> bool {
+        self.sees == Set::default()
+    }
+
+    fn of(&self, set: Set) -> impl Iterator<Item = &Role> {
+        self.roles.all.iter().enumerate().filter(move |(at, _)| set.has(*at)).map(|(_, role)| role)
+    }
+
+    fn for_entry<'a>(&'a self, entry: &'a Entry<'_>) -> impl Iterator<Item = &'a Role> {
+        self.of(self.uses).filter(move |role| role.allows(entry))
+    }
+
+    /// Whether it stands in the caller's lists.
+    pub fn sees(&self, entry: &Entry<'_>) -> bool {
+        self.of(self.sees).any(|role| role.allows(entry))
+    }
+
+    /// Whether the caller may use it.
+    pub fn check(&self, entry: &Entry<'_>) -> Result<(), Denied> {
+        if self.for_entry(entry).next().is_some() {
+            return Ok(());
+        }
+        let mut out_of_reach = self.of(Set(self.sees.0 & !self.uses.0)).filter(|role| role.allows(entry));
+        let scopes = out_of_reach.find_map(|role| role.when.iter().find_map(|one| one.lacks(&self.identity)));
+        Err(scopes.map_or(Denied::Hidden, Denied::Scopes))
+    }
+
+    /// In which folders the roots of a call may lie. None: wherever they are.
+    pub fn ceilings(&self, entry: &Entry<'_>) -> Option<Vec<Within>> {
+        let mut all = Vec::new();
+        for role in self.for_entry(entry) {
+            // One role without a ceiling is enough, since roles add up.
+            all.extend(role.ceiling.as_ref()?.of(&self.identity));
+        }
+        Some(all)
+    }
+
+    /// Counts a call. The error says after which time there is one again.
+    pub fn begin(&self, entry: &Entry<'_>) -> Result<Option<allowance::Turn>, Duration> {
+        let mut soonest: Option<Duration> = None;
+        for role in self.for_entry(entry) {
+            match role.allowance.begin(&self.identity.principal) {
+                Ok(turn) => return Ok(turn),
+                Err(after) => soonest = Some(soonest.map_or(after, |soonest| soonest.min(after))),
+            }
+        }
+        soonest.map_or(Ok(None), Err)
+    }
+
+    /// The names of the roles that are for the caller.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.of(self.uses).map(|role| role.name.as_str())
+    }
+}

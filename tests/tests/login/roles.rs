@@ -1,0 +1,306 @@
+//! Two people, and what each of them can reach: nothing of the other's.
+
+use std::path::PathBuf;
+
+use e2e::{Folder, Server, Value, exchange::Exchange, http::modern_headers, json, modern_params, text};
+
+use crate::{
+    RESOURCE, initialize,
+    issuer::{Issuer, Key},
+};
+
+/// A wharf with two plugins and these roles, and an identity provider.
+pub struct Place {
+    pub folder: Folder,
+    pub issuer: Issuer,
+    pub key: Key,
+    pub server: Server,
+    pub srv: PathBuf,
+}
+
+/// Ann reads files of her tenant, Ben echoes.
+const TWO: &str = "[roles.reader]\nwhen = { scope = \"files:read\" }\ntools = [\"files_read_text_file\", \"files_list_*\"]\n\
+    roots = { within = \"SRV/{tenant}\", access = \"read\" }\n\
+    [roles.echo]\nwhen = { group = \"echo\" }\nplugins = [\"echo\"]\n";
+
+impl Place {
+    pub async fn with(roles: &str) -> Self {
+        let (folder, key) = (Folder::new(), Key::ed("one"));
+        let issuer = Issuer::start(&[&key]).await;
+        folder.plugin("echo");
+        folder.plugin("files");
+        let srv = folder.join("srv");
+        for (path, content) in [("acme/a.txt", "of acme"), ("other/b.txt", "of other")] {
+            folder.write(&format!("srv/{path}"), content);
+        }
+        folder.config(&config(&issuer, &srv, roles));
+        let server = Server::start(&folder, &[]).await;
+        Self { folder, issuer, key, server, srv }
+    }
+
+    /// A token of this person with these further claims.
+    pub fn token(&self, subject: &str, more: Value) -> String {
+        let mut claims = self.issuer.with("sub", Some(json!(subject)));
+        for (name, value) in more.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        format!("Bearer {}", self.key.token(&claims))
+    }
+
+    pub fn ann(&self) -> String {
+        self.token("ann", json!({ "scope": "mcp files:read", "tenant": "acme" }))
+    }
+
+    pub fn ben(&self) -> String {
+        self.token("ben", json!({ "groups": ["x", "echo"] }))
+    }
+
+    pub async fn send(&self, token: &str, method: &str, params: Value) -> Exchange {
+        let params = modern_params(params, json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } }));
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let headers = modern_headers(&body);
+        let mut headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        headers.push(("Authorization", token));
+        self.server.post(&headers, &body).await
+    }
+
+    pub async fn ask(&self, token: &str, method: &str, params: Value) -> Value {
+        self.send(token, method, params).await.json().await
+    }
+
+    pub async fn call(&self, token: &str, tool: &str, arguments: Value) -> Value {
+        self.ask(token, "tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// The names in a list.
+    pub async fn names(&self, token: &str, method: &str) -> Vec<String> {
+        let answer = self.ask(token, method, json!({})).await;
+        let list = answer["result"].as_object().unwrap().values().find_map(Value::as_array).unwrap();
+        list.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    pub fn read(&self, path: &str) -> Value {
+        json!({ "path": self.srv.join(path).display().to_string() })
+    }
+}
+
+fn config(issuer: &Issuer, srv: &std::path::Path, roles: &str) -> String {
+    let roles = roles.replace("SRV", &srv.display().to_string());
+    format!(
+        "[http]\npublic_url = \"{RESOURCE}\"\n[auth]\nscopes = [\"mcp\"]\n\
+         includes = {{ \"files:write\" = [\"files:read\"], admin = [\"files:write\"] }}\n\
+         [[auth.issuers]]\nurl = \"{}\"\n{roles}\n[roots]\nfixed = [{srv:?}]\n\
+         [plugins.echo]\npath = \"../../plugins/echo.wasm\"\n[plugins.files]\npath = \"../../plugins/files.wasm\"\n\
+         [plugins.files.grants]\nroots = \"read-write\"\n",
+        issuer.url()
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_sees_and_uses_what_its_roles_name() {
+    let place = Place::with(TWO).await;
+    let (ann, ben) = (place.ann(), place.ben());
+    let of_ann = place.names(&ann, "tools/list").await;
+    assert!(of_ann.contains(&"files_read_text_file".to_owned()), "{of_ann:?}");
+    assert!(of_ann.iter().all(|name| name == "files_read_text_file" || name.starts_with("files_list_")), "{of_ann:?}");
+    let of_ben = place.names(&ben, "tools/list").await;
+    assert!(!of_ben.is_empty() && of_ben.iter().all(|name| name.starts_with("echo_")), "{of_ben:?}");
+    let unknown = |name: &str| format!("unknown tool: {name}");
+    for (token, tool, arguments) in [
+        (&ann, "echo_echo", json!({ "message": "hello" })),
+        (&ann, "files_write_file", json!({ "path": "x", "content": "y" })),
+        (&ben, "files_read_text_file", place.read("acme/a.txt")),
+        (&ben, "files_list_directory", place.read("acme")),
+        (&ann, "nothing_of_this_name", json!({})),
+    ] {
+        let mut exchange = place.send(token, "tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        assert_eq!(exchange.status(), 200);
+        // What is not there for somebody looks as what is not there at all.
+        let answer = exchange.json().await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        assert_eq!(answer["error"]["message"], unknown(tool), "{answer}");
+    }
+    let answer = place.call(&ben, "echo_echo", json!({ "message": "hello" })).await;
+    assert_eq!(text(&answer["result"]), "hello", "{answer}");
+    // Neither an own prompt nor an own resource is there.
+    for token in [&ann, &ben] {
+        assert!(place.names(token, "prompts/list").await.iter().all(|name| *token == ben && name.starts_with("echo_")));
+    }
+    let nobody = place.token("eve", json!({}));
+    let mut exchange = place.send(&nobody, "tools/list", json!({})).await;
+    assert_eq!((exchange.status(), exchange.header("www-authenticate")), (403, None));
+    assert!(exchange.text().await.contains("no role"), "and it says why");
+    place.server.terminate().await;
+}
+
+/// What the roles open is less than what the plugin was granted: another tenant's folder is not there, and nothing can be written.
+#[tokio::test(flavor = "multi_thread")]
+async fn roots_are_narrowed_to_what_the_caller_is_called() {
+    let roles = format!(
+        "{TWO}[roles.writer]\nwhen = {{ scope = \"files:write\" }}\nplugins = [\"files\"]\n\
+        roots = {{ within = \"SRV/{{tenant}}\" }}\n"
+    );
+    let place = Place::with(&roles).await;
+    let ann = place.ann();
+    let read = async |token: &str, path: &str| {
+        let answer = place.call(token, "files_read_text_file", place.read(path)).await;
+        let result = answer["result"].clone();
+        (result["isError"] == true, text(&result).to_owned())
+    };
+    assert_eq!(read(&ann, "acme/a.txt").await, (false, "of acme".to_owned()));
+    for path in ["other/b.txt", "acme/../other/b.txt"] {
+        let (refused, said) = read(&ann, path).await;
+        assert!(refused && !said.contains("of other"), "{path}: {said}");
+    }
+    for tenant in [json!("../other"), json!(["acme", "other"]), json!(".."), json!(""), json!(7), Value::Null] {
+        let eve = place.token("eve", json!({ "scope": "mcp files:read", "tenant": tenant }));
+        for path in ["acme/a.txt", "other/b.txt"] {
+            assert!(read(&eve, path).await.0, "{tenant} {path}");
+        }
+    }
+    let write = json!({ "path": place.srv.join("acme/new.txt").display().to_string(), "content": "new" });
+    let writer = place.token("wes", json!({ "scope": "mcp files:write", "tenant": "acme" }));
+    let answer = place.call(&writer, "files_write_file", write.clone()).await;
+    assert_ne!(answer["result"]["isError"], true, "{answer}");
+    let outside = json!({ "path": place.srv.join("other/new.txt").display().to_string(), "content": "new" });
+    assert_eq!(place.call(&writer, "files_write_file", outside).await["result"]["isError"], true);
+    // A scope includes others: whoever may write may read, and an admin both.
+    let admin = place.token("ada", json!({ "scope": "mcp admin", "tenant": "other" }));
+    assert_eq!(read(&admin, "other/b.txt").await, (false, "of other".to_owned()));
+    assert_eq!(read(&writer, "acme/new.txt").await, (false, "new".to_owned()));
+    place.server.terminate().await;
+}
+
+/// Nothing that one person began is there for the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_and_streams_are_of_their_owner() {
+    let place = Place::with(TWO).await;
+    let (ann, ben) = (place.ann(), place.ben());
+    let opened = initialize(&place.server, "2025-11-25", &[("Authorization", &ann)]).await;
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let with = |token: &'static str| {
+        vec![
+            ("Mcp-Session-Id", session.clone()),
+            ("MCP-Protocol-Version", "2025-11-25".into()),
+            ("Accept", token.into()),
+        ]
+    };
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    for (token, expected) in [(&ben, 404), (&ann, 200)] {
+        let mut headers = with("application/json, text/event-stream");
+        headers.push(("Authorization", token.clone()));
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mut exchange = place.server.post(&headers, &list).await;
+        assert_eq!(exchange.status(), expected);
+        if expected == 200 {
+            let tools = exchange.json().await["result"]["tools"].clone();
+            assert!(tools.as_array().unwrap().iter().all(|tool| tool["name"].as_str().unwrap().starts_with("files_")));
+        }
+        for (method, path) in [("GET", "/mcp"), ("DELETE", "/mcp")] {
+            if expected == 404 {
+                assert_eq!(place.server.send(method, path, &headers, b"").await.status(), 404, "{method}");
+            }
+        }
+    }
+    place.server.terminate().await;
+}
+
+/// Whoever lacks nothing but a scope is told which one, and keeps those that it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_another_scope_says_so() {
+    let roles = "[roles.reader]\nwhen = { scope = \"files:read\" }\ntools = [\"files_read_*\"]\n\
+        [roles.writer]\nwhen = { scope = \"files:write\", group = \"staff\" }\nstep_up = true\ntools = [\"files_write_file\"]\n";
+    let place = Place::with(roles).await;
+    let claims = |groups: Value| json!({ "scope": "mcp files:read profile", "groups": groups });
+    let (staff, guest) = (place.token("ann", claims(json!(["staff"]))), place.token("ben", claims(json!([]))));
+    let write = json!({ "path": place.srv.join("acme/new.txt").display().to_string(), "content": "new" });
+    assert!(place.names(&staff, "tools/list").await.contains(&"files_write_file".to_owned()));
+    assert!(!place.names(&guest, "tools/list").await.contains(&"files_write_file".to_owned()));
+    let params = json!({ "name": "files_write_file", "arguments": write });
+    let exchange = place.send(&staff, "tools/call", params.clone()).await;
+    assert_eq!(exchange.status(), 403);
+    assert_eq!(
+        exchange.header("www-authenticate"),
+        Some(
+            "Bearer error=\"insufficient_scope\", \
+             resource_metadata=\"https://mcp.example.com/.well-known/oauth-protected-resource/mcp\", \
+             scope=\"mcp files:write files:read profile\""
+        )
+    );
+    assert_eq!(place.ask(&guest, "tools/call", params.clone()).await["error"]["code"], -32602);
+    // The same in a session.
+    let opened = initialize(&place.server, "2025-11-25", &[("Authorization", &staff)]).await;
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let body = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
+    let headers =
+        [("Authorization", staff.as_str()), ("Mcp-Session-Id", &session), ("MCP-Protocol-Version", "2025-11-25")];
+    let exchange = place.server.post(&headers, &body).await;
+    assert_eq!(exchange.status(), 403);
+    assert!(exchange.header("www-authenticate").unwrap().contains("insufficient_scope"));
+    // With the scope, in the session that it had.
+    let more = place.token("ann", json!({ "scope": "mcp files:read files:write", "groups": ["staff"] }));
+    let headers =
+        [("Authorization", more.as_str()), ("Mcp-Session-Id", &session), ("MCP-Protocol-Version", "2025-11-25")];
+    let mut exchange = place.server.post(&headers, &body).await;
+    assert_eq!(exchange.status(), 200);
+    assert_ne!(exchange.json().await["result"]["isError"], true);
+    place.server.terminate().await;
+}
+
+/// A change of the roles counts for the next request, and those who listen hear that their lists changed; others hear nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_roles_are_heard_of() {
+    let place = Place::with(TWO).await;
+    let (ann, ben) = (place.ann(), place.ben());
+    let listen = json!({ "notifications": { "toolsListChanged": true } });
+    let mut of_ann = place.send(&ann, "subscriptions/listen", listen.clone()).await;
+    let mut of_ben = place.send(&ben, "subscriptions/listen", listen).await;
+    for stream in [&mut of_ann, &mut of_ben] {
+        let first = stream.event().await.unwrap();
+        assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+    }
+    let more = TWO.replace(
+        "plugins = [\"echo\"]",
+        "plugins = [\"echo\"]\n[roles.time]\nwhen = { group = \"echo\" }\n\
+        tools = [\"files_write_file\"]",
+    );
+    place.folder.config(&config(&place.issuer, &place.srv, &more));
+    let told = of_ben.event().await.unwrap();
+    assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
+    assert!(place.names(&ben, "tools/list").await.contains(&"files_write_file".to_owned()));
+    // Ann hears of her own change only.
+    let less = TWO.replace(", \"files_list_*\"", "");
+    place.folder.config(&config(&place.issuer, &place.srv, &less));
+    let told = of_ann.event().await.unwrap();
+    assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
+    assert_eq!(place.names(&ann, "tools/list").await, ["files_read_text_file"]);
+    place.server.terminate().await;
+    while let Some(told) = of_ann.event().await {
+        assert_ne!(told["method"], "notifications/tools/list_changed", "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_gives_each_of_its_callers_so_many_calls() {
+    let roles = "[roles.all]\nwhen = \"anyone\"\nplugins = [\"*\"]\nlimits = { calls_per_minute = 3 }\n";
+    let place = Place::with(roles).await;
+    let (ann, ben) = (place.ann(), place.ben());
+    let params = json!({ "name": "echo_echo", "arguments": { "message": "hello" } });
+    for _ in 0..3 {
+        assert_eq!(place.send(&ann, "tools/call", params.clone()).await.status(), 200);
+    }
+    let mut exchange = place.send(&ann, "tools/call", params.clone()).await;
+    assert_eq!(exchange.status(), 429);
+    let after: u64 = exchange.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=20).contains(&after), "{after}");
+    let answer = exchange.json().await;
+    assert_eq!((&answer["error"]["code"], &answer["error"]["data"]["retryAfter"]), (&json!(429), &json!(after)));
+    // Lists are not calls, and others have their own.
+    assert!(!place.names(&ann, "tools/list").await.is_empty());
+    assert_eq!(place.send(&ben, "tools/call", params.clone()).await.status(), 200);
+    // Reading the config again gives nobody new calls.
+    place.folder.config(&config(&place.issuer, &place.srv, &format!("{roles}[limits]\ntimeout_ms = 29000\n")));
+    place.server.wait_for_log("the config was read anew").await;
+    assert_eq!(place.send(&ann, "tools/call", params).await.status(), 429);
+    place.server.terminate().await;
+}
