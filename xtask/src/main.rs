@@ -30,6 +30,7 @@ cargo xtask examples     builds and calls the example plugins in JavaScript and 
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
 cargo xtask dropin       asks the reference servers and the plugins that take their place the same; --timing; needs npm, Python 3
 cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
+cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
 cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
 cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::check(&root()),
         "dropin" => others::dropin(&root(), rest),
         "clients" => others::clients(&root(), rest),
+        "login" => others::login(&root(), rest),
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),

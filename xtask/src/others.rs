@@ -1,5 +1,5 @@
-//! Runs wharf with what other people made: compares its plugins with the reference servers that they take the place of, and
-//! drives it with the frameworks that people write clients with.
+//! Runs wharf with what other people made: compares its plugins with the reference servers that they take the place of, drives it with
+//! the frameworks that people write clients with, and logs in to it at an identity provider.
 
 use std::{path::Path, process::Command};
 
@@ -27,4 +27,19 @@ pub fn clients(root: &Path, rest: &[String]) -> Result<()> {
     command.arg(root.join("tests/clients/matrix.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
     command.arg("--plugins").arg(root.join("target/plugins")).args(rest);
     run(&mut command).context("a client failed, or there is no Node.js 20 or newer, npm or Python 3")
+}
+
+/// Logs in with official clients at an identity provider that others wrote.
+pub fn login(root: &Path, rest: &[String]) -> Result<()> {
+    prepare(&[])?;
+    let (source, target) = (root.join("tests/login-dance"), root.join("target/login-dance"));
+    installed::npm(&source, &target)?;
+    let mut command = Command::new("node");
+    command.arg(source.join("dance.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
+    command.arg("--plugins").arg(root.join("target/plugins")).arg("--modules").arg(target.join("node_modules"));
+    for (requirements, environment) in [("requirements.txt", "venv"), ("requirements-1.txt", "venv-1")] {
+        let python = installed::python(&source.join(requirements), &target.join(environment))?;
+        command.arg("--python").arg(python);
+    }
+    run(command.args(rest)).context("a login failed, or there is no Node.js 20 or newer, npm or Python 3")
 }

@@ -32,16 +32,16 @@ pub fn path(settings: &Settings) -> &str {
     rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
 }
 
-/// The URL of the metadata. `slash`: of the resource with a slash at its end.
-fn url(settings: &Settings, slash: bool) -> String {
+/// The URL of the metadata.
+fn url(settings: &Settings) -> String {
     let path = path(settings);
     let origin = settings.resource.strip_suffix(path).unwrap_or(&settings.resource);
-    format!("{origin}{WELL_KNOWN}{path}{}", if slash && !path.is_empty() { "/" } else { "" })
+    format!("{origin}{WELL_KNOWN}{path}")
 }
 
-/// The value of `WWW-Authenticate`, for those who were turned away because of their token. `slash`: whether they asked for the resource
-/// with a slash at its end.
-pub fn challenge(settings: &Settings, refused: &Refused, slash: bool) -> Option<HeaderValue> {
+/// The value of `WWW-Authenticate`, for those who were turned away because of their token. It names the resource in its canonical form,
+/// also to those who added a slash, because providers know that form.
+pub fn challenge(settings: &Settings, refused: &Refused) -> Option<HeaderValue> {
     let (error, why, scopes) = match refused {
         Refused::NoToken => (None, None, &settings.scopes),
         Refused::Invalid(why) => (Some("invalid_token"), Some(why), &settings.scopes),
@@ -59,7 +59,7 @@ pub fn challenge(settings: &Settings, refused: &Refused, slash: bool) -> Option<
         members.insert(0, "realm=\"wharf\"".to_owned());
         return HeaderValue::from_str(&format!("Bearer {}", members.join(", "))).ok();
     }
-    members.push(format!("resource_metadata=\"{}\"", url(settings, slash)));
+    members.push(format!("resource_metadata=\"{}\"", url(settings)));
     // Scopes of tokens are from outside, so what cannot stand in a header is left out.
     let plain = |scope: &&String| scope.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
     let scopes: Vec<&str> = scopes.iter().filter(plain).map(String::as_str).collect();
@@ -104,9 +104,9 @@ mod tests {
                 format!(r#"Bearer error="invalid_request", error_description="twice 'a'", {metadata}"#),
             ),
         ] {
-            assert_eq!(challenge(&settings, &refused, false).unwrap(), expected);
+            assert_eq!(challenge(&settings, &refused).unwrap(), expected);
         }
-        assert_eq!(challenge(&settings, &Refused::Unavailable, false), None);
+        assert_eq!(challenge(&settings, &Refused::Unavailable), None);
     }
 
     #[test]
@@ -117,6 +117,6 @@ mod tests {
         assert_eq!(document(false)["authorization_servers"], json!(["https://id.example.com/realm"]));
         assert_eq!(document(false).get("scopes_supported"), None);
         let root = Settings { resource: "https://mcp.example.com".into(), ..settings(&["mcp"]) };
-        assert_eq!(url(&root, true), "https://mcp.example.com/.well-known/oauth-protected-resource");
+        assert_eq!(url(&root), "https://mcp.example.com/.well-known/oauth-protected-resource");
     }
 }

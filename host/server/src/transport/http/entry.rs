@@ -51,8 +51,7 @@ async fn identify(server: &Server, headers: &HeaderMap, query: Option<&str>) -> 
 }
 
 async fn turn_away(server: &Server, refusal: guard::Refusal, request: HttpRequest) -> HttpResponse {
-    let challenge =
-        refusal.challenge(server.auth.as_ref().map(|auth| &*auth.settings), request.uri().path().ends_with('/'));
+    let challenge = refusal.challenge(server.auth.as_ref().map(|auth| &*auth.settings));
     // The error names the request's id, because some clients do not show errors without one. A client that asks before it sends
     // its body is not told to send it.
     let id = if request.headers().contains_key(header::EXPECT) { None } else { peek_id(request.into_body()).await };

@@ -70,11 +70,11 @@ impl Refusal {
         }
     }
 
-    /// The `WWW-Authenticate` header, if a token would help. `slash`: whether the path of the request ends with one.
-    pub fn challenge(&self, settings: Option<&auth::Settings>, slash: bool) -> Option<HeaderValue> {
+    /// The `WWW-Authenticate` header, if a token would help.
+    pub fn challenge(&self, settings: Option<&auth::Settings>) -> Option<HeaderValue> {
         match self {
             Self::Host | Self::Origin => None,
-            Self::Login(refused) => auth::metadata::challenge(settings?, refused, slash),
+            Self::Login(refused) => auth::metadata::challenge(settings?, refused),
             Self::NoToken => Some(HeaderValue::from_static("Bearer realm=\"wharf\"")),
             Self::WrongToken => Some(HeaderValue::from_static(
                 "Bearer realm=\"wharf\", error=\"invalid_token\", error_description=\"the bearer token is not the right one\"",
