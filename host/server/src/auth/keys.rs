@@ -73,6 +73,16 @@ impl Keys {
         self.fetch_after(Instant::now()).await;
     }
 
+    /// Whether there are keys. If not, they are fetched, and nobody waits for that.
+    pub fn ready(&self) -> bool {
+        let known = self.0.known().is_some();
+        // While they are being fetched, and for a while after that, it would only wait for its turn.
+        if !known && self.0.tried.try_lock().is_ok_and(|tried| tried.is_none_or(|at| at.elapsed() >= AGAIN)) {
+            self.begin_to_fetch(Instant::now());
+        }
+        known
+    }
+
     /// The key with this name, for this algorithm. `wrong_since`: the one that was known then did not fit.
     pub async fn find(
         &self,

@@ -63,6 +63,12 @@ impl Auth {
         }
     }
 
+    /// Whether the keys of all issuers are there. Those that are not are fetched in the background, because nobody sends tokens to a
+    /// server that is not ready.
+    pub fn ready(&self) -> bool {
+        self.keys.iter().fold(true, |all, keys| keys.ready() && all)
+    }
+
     /// The metadata of the first issuer. None: it cannot be fetched now.
     pub async fn issuer_metadata(self: &Arc<Self>) -> Option<Arc<str>> {
         let auth = Arc::clone(self);

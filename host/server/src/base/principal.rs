@@ -15,6 +15,8 @@ pub enum Principal {
     Token(Arc<str>),
     /// Whoever an identity provider says it is.
     User(Arc<User>),
+    /// A client that showed a certificate with this name, from an authority that the operator trusts.
+    Certificate(Arc<str>),
     /// Any client that can connect.
     Anonymous,
 }
@@ -35,6 +37,7 @@ impl fmt::Display for Principal {
         match self {
             Self::Named(name) => write!(f, "named {name}"),
             Self::Token(digest) => write!(f, "token {digest}"),
+            Self::Certificate(name) => write!(f, "certificate {name}"),
             // An issuer is a URL, so that there is no space in it.
             Self::User(user) => write!(f, "user {} {}", user.issuer, user.subject),
             Self::Process | Self::Anonymous => f.write_str(self.word().unwrap_or_default()),
@@ -48,7 +51,7 @@ impl Principal {
         match self {
             Self::Process => Some("process"),
             Self::Anonymous => Some("anonymous"),
-            Self::Named(_) | Self::Token(_) | Self::User(_) => None,
+            Self::Named(_) | Self::Token(_) | Self::User(_) | Self::Certificate(_) => None,
         }
     }
 
@@ -56,6 +59,9 @@ impl Principal {
     pub fn short(&self) -> String {
         if let Self::User(user) = self {
             return format!("user {}", escaped(&clip(&user.subject)));
+        }
+        if let Self::Certificate(name) = self {
+            return format!("certificate {}", escaped(&clip(name)));
         }
         let mut text = self.to_string();
         let end = text.char_indices().nth(24).map_or(text.len(), |(at, _)| at);

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tokio::{
     net::TcpListener,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     task::JoinSet,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::arguments::{Run, Serve};
 use crate::{
-    app::{Builder, Wharf},
+    app::{Builder, Listener, Wharf},
     base::parent,
     config::{self, CommandLine},
 };
@@ -56,12 +57,11 @@ fn refuse_nothing(file: Option<&Path>, plugins: &[PathBuf]) -> Result<()> {
 }
 
 /// Serves until stdin or the parent process ends or SIGTERM or ctrl-c comes, whichever is first, then waits for requests under
-/// way.
+/// way. A second signal ends at once.
 async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
     let Transports { stdio, http, with_parent } = transports;
     // Handlers are installed before wharf announces itself, so that a signal right after that does not end the process at once.
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
+    let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
     let wharf = builder.begin()?.run();
     let listener = match if http { Some(listen(&wharf).await) } else { None }.transpose() {
@@ -72,6 +72,7 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
         }
     };
     let stop = wharf.stopping();
+    let again = CancellationToken::new();
     let mut signals = JoinSet::new();
     let reloads = wharf.clone();
     signals.spawn(async move {
@@ -80,15 +81,26 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
         }
     });
     signals.spawn({
-        let stop = stop.clone();
+        let (stop, again, wharf) = (stop.clone(), again.clone(), wharf.clone());
         async move {
             tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+                () = ends.next() => {}
                 () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
                 () = stop.cancelled() => {}
             }
-            stop.cancel();
+            let drained = async {
+                if http && !stop.is_cancelled() {
+                    tracing::info!("requests under way may finish; a second signal ends them");
+                    wharf.drain().await;
+                } else {
+                    stop.cancel();
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = drained => {}
+                () = ends.next() => again.cancel(),
+            }
         }
     });
     let pipe = async {
@@ -102,26 +114,63 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
     };
     let web = async {
         if let Some(listener) = listener {
-            wharf.serve_http(listener).await;
+            listener.serve().await;
+            stop.cancel();
         }
     };
-    let (served, ()) = tokio::join!(pipe, web);
-    wharf.stop().await;
-    served
+    let served = async {
+        let (served, ()) = tokio::join!(pipe, web);
+        wharf.stop().await;
+        served
+    };
+    tokio::select! {
+        served = served => served,
+        () = again.cancelled() => {
+            tracing::info!("ended by a second signal");
+            wharf.abandon().await;
+            Ok(())
+        }
+    }
 }
 
-async fn listen(wharf: &Wharf) -> Result<TcpListener> {
+/// The signals that end wharf.
+struct Ends {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Ends {
+    fn new() -> Result<Self> {
+        let terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+        let interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
+        Ok(Self { terminate, interrupt })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+async fn listen(wharf: &Wharf) -> Result<Listener> {
     let http = wharf.http();
     let address = http.listen;
-    if !address.ip().is_loopback() && http.token.is_none() && !wharf.wants_login() {
+    let certificates = http.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+    if !address.ip().is_loopback() && http.token.is_none() && !wharf.wants_login() && !certificates {
         bail!(
             "{address} can be reached from other machines, so a token is needed: name an identity provider in [auth], set \
-             `token_env` in [http] to the name of an environment variable that holds one, or listen on 127.0.0.1"
+             `token_env` in [http] to the name of an environment variable that holds one, ask for certificates of clients with \
+             `client_ca` in [http.tls], or listen on 127.0.0.1"
         );
     }
     let listener = TcpListener::bind(address).await.with_context(|| {
         format!("cannot listen on {address}; another program may use the port, choose another with --listen")
     })?;
-    tracing::info!("serving MCP at http://{}/mcp", listener.local_addr()?);
+    let address = listener.local_addr()?;
+    let scheme = if http.tls.is_some() { "https" } else { "http" };
+    let listener = wharf.listener(listener).await?;
+    tracing::info!("serving MCP at {scheme}://{address}/mcp");
     Ok(listener)
 }

@@ -13,8 +13,12 @@ use super::{
     bounds::{duration_ms, within_bounds},
     command_line::CommandLine,
     defaults, raw,
+    tls::{self, Tls},
 };
-use crate::base::principal::Principal;
+use crate::{access::capability::Absolute, base::principal::Principal};
+
+/// The longest time for requests to finish, or to wait before they have to.
+const MAX_DRAIN_S: u64 = 600;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
@@ -31,6 +35,11 @@ pub struct Http {
     pub in_flight: usize,
     /// After how long a legacy event stream is closed, so that its client comes back for the rest. None: never.
     pub poll_after: Option<Duration>,
+    /// How long requests under way may take to finish when wharf ends, and for how long it is told before that it will.
+    pub drain: Duration,
+    pub drain_delay: Duration,
+    /// None: plain HTTP.
+    pub tls: Option<Tls>,
 }
 
 /// A bearer token. Only its digest is kept, and `Debug` shows nothing of it.
@@ -72,7 +81,7 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr> {
     address.with_context(|| format!("`{text}` is not an address and port such as {}", defaults::LISTEN))
 }
 
-pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
+pub fn resolve(raw: raw::Http, command_line: &CommandLine, absolute: Absolute<'_>) -> Result<Http> {
     let listen = match command_line.listen {
         Some(listen) => listen,
         None => {
@@ -113,7 +122,16 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
             None | Some(0) => None,
             after => Some(duration_ms("poll_after_ms", after, Duration::ZERO)?),
         },
+        drain: seconds("drain_s", raw.drain_s, defaults::DRAIN_S)?,
+        drain_delay: seconds("drain_delay_s", raw.drain_delay_s, 0)?,
+        tls: raw.tls.map(|raw| tls::resolve(raw, absolute)).transpose().context("[http.tls]")?,
     })
+}
+
+fn seconds(key: &str, given: Option<u64>, default: u64) -> Result<Duration> {
+    let seconds = given.unwrap_or(default);
+    ensure!(seconds <= MAX_DRAIN_S, "`{key}` is from 0 to {MAX_DRAIN_S}");
+    Ok(Duration::from_secs(seconds))
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ mod raw;
 mod resolved;
 mod settings;
 mod source;
+pub mod tls;
 
 pub use audit::Audit;
 pub use bounds::parse_hex32;

@@ -59,6 +59,18 @@ pub struct Http {
     pub listens: Option<usize>,
     pub in_flight: Option<usize>,
     pub poll_after_ms: Option<u64>,
+    pub drain_s: Option<u64>,
+    pub drain_delay_s: Option<u64>,
+    pub tls: Option<Tls>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    pub cert: String,
+    pub key: String,
+    pub client_ca: Option<String>,
+    pub client_cert: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -179,7 +179,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         defaults::Sized::for_this_machine().total_concurrency,
         4096,
     )?;
-    let http = http::resolve(raw.http, command_line).context("[http]")?;
+    let http = http::resolve(raw.http, command_line, &absolute).context("[http]")?;
     let auth =
         raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &absolute)).transpose().context("[auth]")?;
     ensure!(
@@ -241,7 +241,11 @@ impl Config {
         let log = self.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
         let now =
             plugins.chain(own).map(Path::to_path_buf).chain(within_folders).chain(log).chain(approvals::trusted());
-        let now = now.chain(self.approvals.programs()).chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
+        let tls = self.startup.http.tls.iter();
+        let now = now
+            .chain(tls.clone().flat_map(|tls| tls.files().cloned()))
+            .chain(self.approvals.programs())
+            .chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
         // What wharf would trust by default at its next start is protected as well, even if this start uses other files.
         let later =
             super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));
@@ -251,7 +255,10 @@ impl Config {
             from: self.roots.from,
             dirs: self.plugins.iter().flat_map(|plugin| &plugin.grants.dirs.0).cloned().collect(),
             trusted: now.chain(later).chain(self.egress.files()).collect(),
-            secret: self.egress.secrets.values().filter_map(secrets::Source::file).cloned().collect(),
+            secret: {
+                let keys = tls.map(|tls| &tls.key);
+                self.egress.secrets.values().filter_map(secrets::Source::file).chain(keys).cloned().collect()
+            },
             egress: self.egress.clone(),
         }
     }
@@ -345,6 +352,13 @@ mod tests {
             ("[plugins.a]\npath='a'\nconfirm=[]", "nothing would be asked"),
             ("[plugins.a]\npath='a'\nconfirm='destructive'", "needs `sha256`"),
             ("[auth]", "`public_url` in [http] is missing"),
+            ("[http]\ndrain_s=601", "`drain_s` is from 0 to 600"),
+            ("[http]\ndrain_delay_s=601", "`drain_delay_s` is from 0 to 600"),
+            ("[http.tls]\ncert='a'\nkey='b'\nclient_cert='required'", "`client_cert` needs `client_ca`"),
+            (
+                "[http.tls]\ncert='a'\nkey='b'\nclient_ca='c'\nclient_cert='yes'",
+                "neither \"required\" nor \"optional\"",
+            ),
             ("[http]\npublic_url='https://a.example/mcp'\n[auth]", "there are no `[[auth.issuers]]`"),
             ("[http]\npublic_url='http://a.example/mcp'", "is no https URL"),
             (

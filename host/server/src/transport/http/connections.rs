@@ -8,7 +8,7 @@ use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -19,7 +19,10 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    base::ledger::{Account, Holder, Ledger},
+    base::{
+        certificate::Certificate,
+        ledger::{Account, Holder, Ledger},
+    },
     client::server::Server,
 };
 
@@ -52,6 +55,8 @@ pub struct Peer {
     busy: AtomicUsize,
     /// When it last stopped reading, in milliseconds since `began`, plus one. Zero while it reads.
     stalled: AtomicU64,
+    /// The certificate that the client showed.
+    certificate: OnceLock<Arc<Certificate>>,
     /// Cancelled when the connection must be ended to make room.
     pub end: CancellationToken,
 }
@@ -67,12 +72,29 @@ impl Peer {
             strangers: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
             stalled: AtomicU64::new(0),
+            certificate: OnceLock::new(),
             end: CancellationToken::new(),
         }
     }
 
     pub fn address(&self) -> IpAddr {
         self.address
+    }
+
+    /// Who the client is by its certificate, if it showed one.
+    pub fn certificate(&self) -> Option<&Arc<Certificate>> {
+        self.certificate.get()
+    }
+
+    /// Notes the certificate that the client showed when it connected.
+    pub fn showed(&self, certificate: Arc<Certificate>) {
+        // A connection shows one certificate, at its beginning.
+        self.certificate.set(certificate).ok();
+    }
+
+    /// Whether a request of it was ever admitted.
+    pub fn is_admitted(&self) -> bool {
+        self.admitted.load(Ordering::Relaxed)
     }
 
     pub fn account(&self) -> &Account {

@@ -423,7 +423,7 @@ impl Endpoint {
                 () = feed.run(&*session, &outbox) => {}
                 () = listening.ended.cancelled() => {}
                 () = read.abandoned(TAKE_UP) => {}
-                () = server.stop.cancelled() => {}
+                () = server.closing.cancelled() => read.dismiss(),
             }
             None
         });

@@ -26,7 +26,7 @@ pub struct Entered {
 /// Lets a request in, or turns it away and tells the operator.
 pub async fn enter(server: &Server, request: HttpRequest) -> Result<Entered, HttpResponse> {
     let peer = peer(&request, server);
-    match identify(server, request.headers(), request.uri().query()).await {
+    match identify(server, &peer, request.headers(), request.uri().query()).await {
         Ok((principal, expires)) => Ok(Entered { request, peer, principal, expires }),
         Err(refusal) => {
             server.refusals.say_of(refusal.message(), || refusal.detail(request.headers(), peer.address()));
@@ -38,12 +38,13 @@ pub async fn enter(server: &Server, request: HttpRequest) -> Result<Entered, Htt
 /// Who makes a request, and when its token ends. `query`: what follows the `?` of its URL.
 async fn identify(
     server: &Server,
+    peer: &Peer,
     headers: &HeaderMap,
     query: Option<&str>,
 ) -> Result<(Principal, Option<SystemTime>), guard::Refusal> {
     let config = &server.startup.http;
     guard::check(config, headers)?;
-    let Some(auth) = &server.auth else { return Ok((guard::principal(config, headers)?, None)) };
+    let Some(auth) = &server.auth else { return Ok((guard::principal(config, headers, peer)?, None)) };
     let identity = auth.check(headers, query).await.map_err(guard::Refusal::Login)?;
     Ok((identity.principal, Some(identity.expires)))
 }

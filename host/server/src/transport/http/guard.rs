@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
+use super::connections::Peer;
 use crate::{auth, base::principal::Principal, config::Http};
 
 /// Why a request is turned away.
@@ -19,6 +20,8 @@ pub enum Refusal {
     NoToken,
     /// 401: the token is not the right one.
     WrongToken,
+    /// 403: the connection has no certificate of a client.
+    NoCertificate,
     /// An identity provider's token is needed, and there is none that is good.
     Login(auth::Refused),
 }
@@ -30,6 +33,7 @@ impl Refusal {
             Self::Origin => "this origin is not allowed; add it to `allowed_origins` in [http]",
             Self::NoToken => "a bearer token is needed",
             Self::WrongToken => "the bearer token is not the right one",
+            Self::NoCertificate => "a client certificate is needed",
             Self::Login(auth::Refused::NoToken) => "an access token is needed; log in first",
             Self::Login(auth::Refused::Invalid(_)) => "the access token is not good",
             Self::Login(auth::Refused::Malformed(_)) => "the access token is not where it belongs",
@@ -53,14 +57,16 @@ impl Refusal {
             Self::Login(auth::Refused::Invalid(why) | auth::Refused::Malformed(why)) => {
                 return format!("{why}, from {peer}");
             }
-            Self::NoToken | Self::WrongToken | Self::Login(_) => return format!("from {peer}"),
+            Self::NoToken | Self::WrongToken | Self::NoCertificate | Self::Login(_) => return format!("from {peer}"),
         };
         format!("{what}, from {peer}")
     }
 
     pub fn status(self) -> StatusCode {
         match self {
-            Self::Host | Self::Origin | Self::Login(auth::Refused::Scope) => StatusCode::FORBIDDEN,
+            Self::Host | Self::Origin | Self::NoCertificate | Self::Login(auth::Refused::Scope) => {
+                StatusCode::FORBIDDEN
+            }
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::Login(auth::Refused::NoToken | auth::Refused::Invalid(_)) => StatusCode::UNAUTHORIZED,
             Self::Login(auth::Refused::Malformed(_)) => StatusCode::BAD_REQUEST,
@@ -71,7 +77,7 @@ impl Refusal {
     /// The `WWW-Authenticate` header, if a token would help.
     pub fn challenge(self, settings: Option<&auth::Settings>) -> Option<HeaderValue> {
         match self {
-            Self::Host | Self::Origin => None,
+            Self::Host | Self::Origin | Self::NoCertificate => None,
             Self::Login(refused) => auth::metadata::challenge(settings?, refused),
             Self::NoToken => Some(HeaderValue::from_static("Bearer realm=\"wharf\"")),
             Self::WrongToken => Some(HeaderValue::from_static(
@@ -94,10 +100,15 @@ pub fn check_host(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
     if host_allowed(config, headers) { Ok(()) } else { Err(Refusal::Host) }
 }
 
-/// Who makes a request, where no identity provider says so.
-pub fn principal(config: &Http, headers: &HeaderMap) -> Result<Principal, Refusal> {
+/// Who makes a request, where no identity provider says so: whoever has the token if one is needed, else whom the connection shows.
+pub fn principal(config: &Http, headers: &HeaderMap, peer: &Peer) -> Result<Principal, Refusal> {
     match &config.token {
-        None => Ok(Principal::Anonymous),
+        None => match peer.certificate() {
+            Some(certificate) => Ok(Principal::Certificate(certificate.name().into())),
+            // Whoever wants certificates of clients does not want to serve everybody.
+            None if config.tls.as_ref().is_some_and(|tls| tls.clients.is_some()) => Err(Refusal::NoCertificate),
+            None => Ok(Principal::Anonymous),
+        },
         Some(token) => match bearer(headers) {
             Some(given) if token.matches(given) => Ok(token.principal().clone()),
             Some(_) => Err(Refusal::WrongToken),
@@ -143,20 +154,24 @@ fn without_port(host: &str) -> &str {
 fn origin_allowed(config: &Http, headers: &HeaderMap) -> bool {
     let listed = |origin: &str| config.allowed_origins.iter().any(|allowed| allowed == origin);
     if headers.contains_key(header::ORIGIN) {
-        return single(headers, header::ORIGIN).is_some_and(|origin| listed(origin) || is_own(origin, headers));
+        return single(headers, header::ORIGIN)
+            .is_some_and(|origin| listed(origin) || is_own(origin, headers, config.tls.is_some()));
     }
     // Without `Origin`, the request may still be from a web page, such as one that loads an image or a script.
     let site = header::HeaderName::from_static("sec-fetch-site");
     !headers.contains_key(&site) || single(headers, site).is_some_and(|site| site == "none" || site == "same-origin")
 }
 
-/// Whether an origin is this server, whose name in `Host` has been checked before.
-fn is_own(origin: &str, headers: &HeaderMap) -> bool {
+/// Whether an origin is this server, whose name in `Host` has been checked before. `secure`: the server speaks TLS, so that a page that
+/// came without it is from somebody else, who only has the same name. Without TLS here, there may be a proxy that ends it.
+fn is_own(origin: &str, headers: &HeaderMap, secure: bool) -> bool {
     let host = single(headers, header::HOST).unwrap_or_default();
-    origin
-        .strip_prefix("http://")
-        .or_else(|| origin.strip_prefix("https://"))
-        .is_some_and(|own| own.eq_ignore_ascii_case(host))
+    let is = |scheme: &str, port: &str| {
+        // Browsers leave out the port that a scheme has anyway; others may write it.
+        let plain = |authority: &'_ str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
+        origin.strip_prefix(scheme).is_some_and(|own| plain(own) == plain(host))
+    };
+    is("https://", ":443") || (!secure && is("http://", ":80"))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -181,6 +196,33 @@ mod tests {
             listens: 1,
             in_flight: 1,
             poll_after: None,
+            drain: std::time::Duration::ZERO,
+            drain_delay: std::time::Duration::ZERO,
+            tls: None,
+        }
+    }
+
+    #[test]
+    fn a_page_that_came_without_tls_is_not_from_a_server_with_tls() {
+        let tls = crate::config::tls::Tls { cert: "c".into(), key: "k".into(), clients: None };
+        let (plain, secure) = (config(), Http { tls: Some(tls), ..config() });
+        for (host, origin, with_plain, with_tls) in [
+            ("localhost:7300", "https://localhost:7300", true, true),
+            ("localhost:7300", "http://localhost:7300", true, false),
+            ("localhost", "https://localhost", true, true),
+            ("localhost:443", "https://localhost", true, true),
+            ("localhost", "https://localhost:443", true, true),
+            ("localhost:80", "https://localhost", false, false),
+            ("localhost:80", "http://localhost", true, false),
+            ("localhost:443", "http://localhost", false, false),
+            ("localhost", "https://localhost:7300", false, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", host.parse().unwrap());
+            headers.insert("origin", origin.parse().unwrap());
+            for (config, expected) in [(&plain, with_plain), (&secure, with_tls)] {
+                assert_eq!(check(config, &headers).is_ok(), expected, "{host} {origin} {:?}", config.tls);
+            }
         }
     }
 

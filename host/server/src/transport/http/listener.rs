@@ -2,18 +2,22 @@
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
+use anyhow::Result;
 use axum::Router;
 use http::{HeaderValue, header};
 use rustix::process::{Resource, getrlimit};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
 
 use super::{
-    connections::{Connections, Place},
+    connections::{Connections, Peer, Place},
+    http2::{self, Cut},
     paced::{PACE, Paced},
     routes::routes,
+    tls::{Secured, Tls},
 };
 use crate::client::server::{DRAIN, Server};
 
@@ -26,35 +30,98 @@ const BUFFER_BYTES: usize = 128 << 10;
 /// The path at which MCP is served.
 const PATH: &str = "/mcp";
 
-/// Serves until wharf stops. Requests that are under way then have a second to finish.
-pub async fn serve(server: Arc<Server>, listener: TcpListener) {
-    let app = routes(&server, PATH);
-    let connections = Connections::new(most_connections());
-    let mut open = JoinSet::new();
-    loop {
-        let (stream, address) = tokio::select! {
-            accepted = accept(&listener) => accepted,
-            Some(_) = open.join_next() => continue,
-            () = server.stop.cancelled() => break,
+/// A socket at which clients arrive, with what is needed to serve them.
+pub struct Listener {
+    server: Arc<Server>,
+    socket: TcpListener,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Listener {
+    /// Reads the certificate, if the config names one.
+    pub async fn new(server: &Arc<Server>, socket: TcpListener) -> Result<Self> {
+        let tls = match &server.startup.http.tls {
+            None => None,
+            Some(files) => Some(Tls::open(files).await?),
         };
-        let Some(place) = connections.enter(address.ip(), &server.ledger) else {
-            server.refusals.say("a connection, because there are too many that are being served");
-            continue;
-        };
-        open.spawn(serve_connection(Arc::clone(&server), stream, place, app.clone()));
+        Ok(Self { server: Arc::clone(server), socket, tls })
     }
-    drop(listener);
-    if tokio::time::timeout(DRAIN, async { while open.join_next().await.is_some() {} }).await.is_err() {
-        tracing::info!("stopped with connections open");
+
+    /// Serves until wharf closes, and then until all requests are answered that are under way. If that takes longer than the operator
+    /// allows, the rest is ended.
+    pub async fn serve(self) {
+        let Self { server, socket, tls } = self;
+        let app = routes(&server, PATH);
+        let connections = Connections::new(most_connections());
+        let mut open = JoinSet::new();
+        if let Some(tls) = &tls {
+            server.tracker.spawn(Arc::clone(tls).follow(server.closing.clone()));
+        }
+        loop {
+            let (stream, address) = tokio::select! {
+                accepted = accept(&socket) => accepted,
+                Some(_) = open.join_next() => continue,
+                () = server.closing.cancelled() => break,
+            };
+            let Some(place) = connections.enter(address.ip(), &server.ledger) else {
+                server.refusals.say("a connection, because there are too many that are being served");
+                continue;
+            };
+            open.spawn(connect(Arc::clone(&server), stream, place, app.clone(), tls.clone()));
+        }
+        drop(socket);
+        let finished = async { while open.join_next().await.is_some() {} };
+        let too_long = async {
+            tokio::select! {
+                () = tokio::time::sleep(server.startup.http.drain) => {}
+                () = async { server.stop.cancelled().await; tokio::time::sleep(DRAIN).await } => {}
+            }
+        };
+        tokio::select! {
+            () = finished => {}
+            () = too_long => tracing::info!("stopped with connections open"),
+        }
     }
 }
 
-async fn serve_connection(server: Arc<Server>, stream: TcpStream, place: Place, app: Router) {
+/// Serves a connection from its first byte to its last.
+async fn connect(server: Arc<Server>, stream: TcpStream, place: Place, app: Router, tls: Option<Arc<Tls>>) {
+    let peer = &place.peer;
+    let stream = Paced::new(stream, Arc::clone(peer), PACE);
+    let Some(tls) = tls else { return http1(&server, stream, peer, app).await };
+    let secured = tokio::select! {
+        secured = tls.accept(stream) => secured,
+        // Nothing was asked for yet.
+        () = peer.end.cancelled() => return,
+        () = server.closing.cancelled() => return,
+    };
+    match secured {
+        Ok(Secured { stream, certificate, h2 }) => {
+            if let Some(certificate) = certificate {
+                peer.showed(certificate);
+            }
+            if h2 {
+                http2::serve(&server, stream, peer, app, PACE).await
+            } else {
+                http1(&server, stream, peer, app).await
+            }
+        }
+        Err(error) => {
+            server
+                .refusals
+                .say_of("a client with which TLS does not come about", || format!("{error}, from {}", peer.address()));
+        }
+    }
+}
+
+async fn http1<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, app: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let app = hyper_util::service::TowerToHyperService::new(app);
-    let peer = Arc::clone(&place.peer);
     let service = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(Arc::clone(&peer));
-        let (answer, peer) = (hyper::service::Service::call(&app, request), Arc::clone(&peer));
+        request.extensions_mut().insert(Arc::clone(peer));
+        let (answer, peer) = (hyper::service::Service::call(&app, request), Arc::clone(peer));
         async move {
             let mut response = answer.await?;
             if peer.has_asked_enough() {
@@ -63,7 +130,6 @@ async fn serve_connection(server: Arc<Server>, stream: TcpStream, place: Place, 
             Ok::<_, Infallible>(response)
         }
     });
-    let stream = Paced::new(stream, Arc::clone(&place.peer), PACE);
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(hyper_util::rt::TokioTimer::new())
         .header_read_timeout(HEADERS)
@@ -73,16 +139,20 @@ async fn serve_connection(server: Arc<Server>, stream: TcpStream, place: Place, 
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         // The connection is ended to make room for another.
-        () = place.peer.end.cancelled() => return,
-        () = server.stop.cancelled() => {
+        () = peer.end.cancelled() => return,
+        () = server.closing.cancelled() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                ended = connection => ended,
+                // Strangers do not keep wharf from ending.
+                () = tokio::time::sleep(DRAIN), if !peer.is_admitted() => return,
+            }
         }
     };
     if let Err(error) = ended {
         let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
         if cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::TimedOut) {
-            server.refusals.say("a client that does not read what it is sent: its connection was ended");
+            server.refusals.say(Cut::Unread.message());
         }
         tracing::debug!("connection: {error}");
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::{Request as HttpRequest, State},
-    response::{IntoResponse, Response as HttpResponse},
-    routing::{any, get},
+    response::Response as HttpResponse,
+    routing::any,
 };
 use http::{HeaderValue, Method, StatusCode, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
@@ -14,7 +14,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use super::{
     endpoint::{Endpoint, Lasting, SESSION_HEADER},
     entry::{Entered, enter},
-    guard, login,
+    health, login,
     refused::Refused,
     reply::ending,
     sse_legacy,
@@ -27,11 +27,11 @@ pub fn routes(server: &Arc<Server>, path: &str) -> Router {
     let shared = Arc::new(Endpoint::new(server));
     // Many servers accept a slash after their path, so clients are often configured with one.
     let path = path.trim_end_matches('/');
-    let mut app = Router::new().route(&format!("{path}/"), any(endpoint)).route("/healthz", get(health));
+    let mut app = Router::new().route(&format!("{path}/"), any(endpoint));
     if !path.is_empty() {
         app = app.route(path, any(endpoint));
     }
-    let mut app = app.with_state(Arc::clone(&shared));
+    let mut app = app.with_state(Arc::clone(&shared)).merge(health::routes(server));
     if config.protocol.sse {
         app = app.merge(sse_legacy::routes(shared));
     }
@@ -53,18 +53,6 @@ fn cors(origins: &[String]) -> CorsLayer {
         // matters.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([SESSION_HEADER, header::WWW_AUTHENTICATE])
-}
-
-async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    let refusal = guard::check(&shared.server.startup.http, request.headers()).err();
-    // Whether the server is alive is no secret, so no token is needed.
-    if matches!(refusal, Some(guard::Refusal::Host | guard::Refusal::Origin)) {
-        StatusCode::FORBIDDEN.into_response()
-    } else if *shared.server.published.ready.borrow() {
-        "ok\n".into_response()
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "loading\n").into_response()
-    }
 }
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
