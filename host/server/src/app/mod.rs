@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -35,7 +34,7 @@ use crate::{
     transport::{self, pipe::Client, stdio},
 };
 
-pub use crate::transport::http::listener::Listener;
+pub use crate::transport::http::{listener::Listener, socket::Socket};
 
 mod current;
 
@@ -374,23 +373,23 @@ impl Wharf {
         transport::http::routes::routes(&self.inner.server, path)
     }
 
-    /// Serves HTTP on a listener until wharf stops or is drained, over TLS if the config names a certificate. Unlike
-    /// [`Wharf::router`], this also limits how many connections there are and ends slow ones.
+    /// Serves HTTP on a listener, of TCP or of a Unix socket, until wharf stops or is drained, over TLS if the config names a
+    /// certificate. Unlike [`Wharf::router`], this also limits how many connections there are and ends slow ones.
     ///
     /// # Errors
     /// If the certificate cannot be used. Nothing has been served then.
-    pub async fn serve_http(&self, listener: TcpListener) -> Result<(), Error> {
-        self.listener(listener).await?.serve().await;
+    pub async fn serve_http(&self, listener: impl Into<Socket>) -> Result<(), Error> {
+        self.listener(vec![listener.into()]).await?.serve().await;
         Ok(())
     }
 
-    /// Reads what is needed to serve HTTP on a listener.
+    /// Reads what is needed to serve HTTP on sockets.
     #[doc(hidden)]
-    pub async fn listener(&self, listener: TcpListener) -> Result<Listener, Error> {
-        if let Ok(address) = listener.local_addr() {
+    pub async fn listener(&self, sockets: Vec<Socket>) -> Result<Listener, Error> {
+        for address in sockets.iter().filter_map(Socket::address) {
             self.inner.server.scopes.egress.is_own(address);
         }
-        Listener::new(&self.inner.server, listener).await.map_err(Error::Config)
+        Listener::new(&self.inner.server, sockets).await.map_err(Error::Config)
     }
 
     /// Ends the service over HTTP without losing a request: at once, readiness says no; after `drain_delay_s` of the config, nobody is

@@ -66,7 +66,8 @@ impl Auth {
     /// Whether the keys of all issuers are there. Those that are not are fetched in the background, because nobody sends tokens to a
     /// server that is not ready.
     pub fn ready(&self) -> bool {
-        self.keys.iter().fold(true, |all, keys| keys.ready() && all)
+        // All of them are looked at, so that all are fetched that are missing.
+        self.keys.iter().filter(|keys| !keys.ready()).count() == 0
     }
 
     /// The metadata of the first issuer. None: it cannot be fetched now.

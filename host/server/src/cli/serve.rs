@@ -1,6 +1,9 @@
 //! `wharf run` and `wharf serve`: serve clients over stdin and stdout, over HTTP, or both.
 
-use std::path::{Path, PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use tokio::{
@@ -10,9 +13,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::{Run, Serve};
+use super::{
+    arguments::{Run, Serve},
+    manager::{self, Passed},
+};
 use crate::{
-    app::{Builder, Listener, Wharf},
+    app::{Builder, Listener, Socket, Wharf},
     base::parent,
     config::{self, CommandLine},
 };
@@ -20,7 +26,8 @@ use crate::{
 /// What is served, and for how long.
 struct Transports {
     stdio: bool,
-    http: bool,
+    /// With the sockets that were passed; if there are none, wharf makes one as the config says.
+    http: Option<Vec<Passed>>,
     /// Whether wharf ends when the process that started it does, even if another process still holds its pipes.
     with_parent: bool,
 }
@@ -28,13 +35,13 @@ struct Transports {
 pub(super) async fn run(run: &Run) -> Result<()> {
     let command_line = run.granted.command_line(&run.plugins);
     let builder = builder(run, command_line)?.roots_in_home();
-    serve_all(builder, Transports { stdio: true, http: false, with_parent: true }).await
+    serve_all(builder, Transports { stdio: true, http: None, with_parent: true }).await
 }
 
-pub(super) async fn serve(serve: &Serve) -> Result<()> {
+pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let command_line = serve.run.granted.command_line(&serve.run.plugins);
-    let builder = builder(&serve.run, CommandLine { listen: serve.listen, ..command_line })?;
-    serve_all(builder, Transports { stdio: serve.stdio, http: true, with_parent: false }).await
+    let builder = builder(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
+    serve_all(builder, Transports { stdio: serve.stdio, http: Some(passed), with_parent: false }).await
 }
 
 fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
@@ -64,32 +71,40 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
     let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
     let wharf = builder.begin()?.run();
-    let listener = match if http { Some(listen(&wharf).await) } else { None }.transpose() {
-        Ok(listener) => listener,
-        Err(error) => {
-            wharf.stop().await;
-            return Err(error);
-        }
+    let http = match http {
+        None => None,
+        Some(passed) => match listen(&wharf, passed).await {
+            Ok(listener) => Some(listener),
+            Err(error) => {
+                wharf.stop().await;
+                return Err(error);
+            }
+        },
     };
+    manager::ready();
     let stop = wharf.stopping();
     let again = CancellationToken::new();
     let mut signals = JoinSet::new();
     let reloads = wharf.clone();
     signals.spawn(async move {
         while hangup.recv().await.is_some() {
+            manager::reloading();
             reloads.reload();
+            manager::ready();
         }
     });
+    signals.spawn(manager::watched());
     signals.spawn({
-        let (stop, again, wharf) = (stop.clone(), again.clone(), wharf.clone());
+        let (stop, again, wharf, drains) = (stop.clone(), again.clone(), wharf.clone(), http.is_some());
         async move {
             tokio::select! {
                 () = ends.next() => {}
                 () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
                 () = stop.cancelled() => {}
             }
+            manager::stopping();
             let drained = async {
-                if http && !stop.is_cancelled() {
+                if drains && !stop.is_cancelled() {
                     tracing::info!("requests under way may finish; a second signal ends them");
                     wharf.drain().await;
                 } else {
@@ -113,7 +128,7 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
         Ok(())
     };
     let web = async {
-        if let Some(listener) = listener {
+        if let Some(listener) = http {
             listener.serve().await;
             stop.cancel();
         }
@@ -154,23 +169,42 @@ impl Ends {
     }
 }
 
-async fn listen(wharf: &Wharf) -> Result<Listener> {
+async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
     let http = wharf.http();
-    let address = http.listen;
+    let mut sockets = passed.into_iter().map(Passed::into_socket).collect::<Result<Vec<_>>>()?;
+    if sockets.is_empty() {
+        sockets.push(match &http.listen {
+            config::Listen::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
+            config::Listen::Address(address) => {
+                TcpListener::bind(address).await.map(Socket::from).with_context(|| {
+                    format!(
+                        "cannot listen on {address}; another program may use the port, choose another with --listen"
+                    )
+                })?
+            }
+        });
+    }
+    for address in sockets.iter().filter_map(Socket::address).filter(|address| !address.ip().is_loopback()) {
+        check_reachable(wharf, address)?;
+    }
+    let names: Vec<String> = sockets.iter().map(|socket| socket.name(http.tls.is_some())).collect();
+    let listener = wharf.listener(sockets).await?;
+    for name in names {
+        tracing::info!("serving MCP at {name}");
+    }
+    Ok(listener)
+}
+
+/// Refuses to serve everybody at an address that other machines can reach.
+fn check_reachable(wharf: &Wharf, address: SocketAddr) -> Result<()> {
+    let http = wharf.http();
     let certificates = http.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
-    if !address.ip().is_loopback() && http.token.is_none() && !wharf.wants_login() && !certificates {
+    if http.token.is_none() && !wharf.wants_login() && !certificates {
         bail!(
             "{address} can be reached from other machines, so a token is needed: name an identity provider in [auth], set \
              `token_env` in [http] to the name of an environment variable that holds one, ask for certificates of clients with \
              `client_ca` in [http.tls], or listen on 127.0.0.1"
         );
     }
-    let listener = TcpListener::bind(address).await.with_context(|| {
-        format!("cannot listen on {address}; another program may use the port, choose another with --listen")
-    })?;
-    let address = listener.local_addr()?;
-    let scheme = if http.tls.is_some() { "https" } else { "http" };
-    let listener = wharf.listener(listener).await?;
-    tracing::info!("serving MCP at {scheme}://{address}/mcp");
-    Ok(listener)
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `[http]`: where to listen, who may connect, and how many.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use ::http::Uri;
 use anyhow::{Context, Result, ensure};
@@ -12,7 +12,9 @@ use super::{
     auth,
     bounds::{duration_ms, within_bounds},
     command_line::CommandLine,
-    defaults, raw,
+    defaults,
+    listen::{Listen, parse_listen},
+    raw,
     tls::{self, Tls},
 };
 use crate::{access::capability::Absolute, base::principal::Principal};
@@ -22,7 +24,9 @@ const MAX_DRAIN_S: u64 = 600;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
-    pub listen: SocketAddr,
+    pub listen: Listen,
+    /// Who may connect to a Unix socket: the mode of its file.
+    pub socket_mode: u32,
     /// The URL at which clients reach this server, if the config says it.
     pub public_url: Option<String>,
     pub token: Option<Token>,
@@ -72,23 +76,20 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Parses an address and a port. `localhost` stands for 127.0.0.1.
-pub fn parse_listen(text: &str) -> Result<SocketAddr> {
-    let address = match text.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}").parse(),
-        None => text.parse(),
-    };
-    address.with_context(|| format!("`{text}` is not an address and port such as {}", defaults::LISTEN))
-}
-
 pub fn resolve(raw: raw::Http, command_line: &CommandLine, absolute: Absolute<'_>) -> Result<Http> {
-    let listen = match command_line.listen {
-        Some(listen) => listen,
+    let listen = match &command_line.listen {
+        Some(listen) => listen.clone().resolve(&|path| Ok(std::path::absolute(path)?)).context("--listen")?,
         None => {
             let text = raw.listen.as_deref().unwrap_or(defaults::LISTEN);
-            parse_listen(text).context("`listen`")?
+            parse_listen(text).and_then(|listen| listen.resolve(absolute)).context("`listen`")?
         }
     };
+    let socket_mode = raw.socket_mode.unwrap_or(defaults::SOCKET_MODE);
+    ensure!(socket_mode <= 0o777, "`socket_mode` is from 0 to 0o777; write it in octal, such as 0o660");
+    ensure!(
+        listen.socket().is_none() || raw.tls.is_none(),
+        "[http.tls] has no effect on a Unix socket, whose other end is on this machine; remove it"
+    );
     let token = match raw.token_env {
         None => None,
         Some(name) => {
@@ -106,6 +107,7 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine, absolute: Absolute<'_
     let own = public_url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.authority().map(|own| own.to_string()));
     Ok(Http {
         listen,
+        socket_mode,
         public_url,
         token,
         allowed_hosts: raw.allowed_hosts.into_iter().chain(own).collect(),
@@ -137,15 +139,6 @@ fn seconds(key: &str, given: Option<u64>, default: u64) -> Result<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn this_machine_has_a_name() {
-        assert_eq!(parse_listen("localhost:7300").unwrap().to_string(), "127.0.0.1:7300");
-        assert_eq!(parse_listen("[::1]:7300").unwrap().to_string(), "[::1]:7300");
-        for wrong in ["localhost", "localhost:", "wharf.example:7300", "7300", ""] {
-            assert!(parse_listen(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn tokens_match_only_themselves() {

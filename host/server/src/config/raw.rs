@@ -50,6 +50,7 @@ pub struct Icon {
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
     pub listen: Option<String>,
+    pub socket_mode: Option<u32>,
     pub public_url: Option<String>,
     pub token_env: Option<String>,
     pub allowed_hosts: Vec<String>,

@@ -311,6 +311,18 @@ mod tests {
     }
 
     #[test]
+    fn no_plugin_reads_the_private_key_or_writes_what_the_server_uses() {
+        let tls = resolved("[http.tls]\ncert='c.pem'\nkey='k.pem'\nclient_ca='ca.pem'").unwrap().places(None);
+        for (path, secret) in [("c.pem", false), ("k.pem", true), ("ca.pem", false)] {
+            let path = Path::new("/etc/wharf").join(path);
+            assert!(tls.trusted.contains(&path), "{}", path.display());
+            assert_eq!(tls.secret.contains(&path), secret, "{}", path.display());
+        }
+        let socket = resolved("[http]\nlisten='unix:mcp.sock'").unwrap().places(None);
+        assert!(socket.trusted.contains(&"/etc/wharf/mcp.sock".into()));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, expected) in [
             ("[plugins.a]\npath='a'\ninstances='warm'", "\"fresh\" or \"reused\""),
@@ -352,6 +364,9 @@ mod tests {
             ("[plugins.a]\npath='a'\nconfirm=[]", "nothing would be asked"),
             ("[plugins.a]\npath='a'\nconfirm='destructive'", "needs `sha256`"),
             ("[auth]", "`public_url` in [http] is missing"),
+            ("[http]\nlisten='unix:'", "the path of the socket is missing"),
+            ("[http]\nlisten='unix:/a'\nsocket_mode=660", "write it in octal, such as 0o660"),
+            ("[http]\nlisten='unix:/a'\n[http.tls]\ncert='a'\nkey='b'", "has no effect on a Unix socket"),
             ("[http]\ndrain_s=601", "`drain_s` is from 0 to 600"),
             ("[http]\ndrain_delay_s=601", "`drain_delay_s` is from 0 to 600"),
             ("[http.tls]\ncert='a'\nkey='b'\nclient_cert='required'", "`client_cert` needs `client_ca`"),

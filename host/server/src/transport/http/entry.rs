@@ -29,7 +29,7 @@ pub async fn enter(server: &Server, request: HttpRequest) -> Result<Entered, Htt
     match identify(server, &peer, request.headers(), request.uri().query()).await {
         Ok((principal, expires)) => Ok(Entered { request, peer, principal, expires }),
         Err(refusal) => {
-            server.refusals.say_of(refusal.message(), || refusal.detail(request.headers(), peer.address()));
+            server.refusals.say_of(refusal.message(), || refusal.detail(request.headers(), peer.remote()));
             Err(turn_away(server, refusal, request).await)
         }
     }
@@ -43,7 +43,7 @@ async fn identify(
     query: Option<&str>,
 ) -> Result<(Principal, Option<SystemTime>), guard::Refusal> {
     let config = &server.startup.http;
-    guard::check(config, headers)?;
+    guard::check(config, headers, peer.remote())?;
     let Some(auth) = &server.auth else { return Ok((guard::principal(config, headers, peer)?, None)) };
     let identity = auth.check(headers, query).await.map_err(guard::Refusal::Login)?;
     Ok((identity.principal, Some(identity.expires)))

@@ -2,11 +2,9 @@
 //! browser send requests to it. So `Host` must be a name of this server, and a web page must be from this server or an origin
 //! that is listed.
 
-use std::net::IpAddr;
-
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::connections::Peer;
+use super::connections::{Peer, Remote};
 use crate::{auth, base::principal::Principal, config::Http};
 
 /// Why a request is turned away.
@@ -45,7 +43,7 @@ impl Refusal {
     }
 
     /// What was refused, for the operator. Tokens are not shown.
-    pub fn detail(self, headers: &HeaderMap, peer: IpAddr) -> String {
+    pub fn detail(self, headers: &HeaderMap, peer: Remote) -> String {
         let shown = |name| {
             let values = headers.get_all(&name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
             format!("{name}: {}", values.collect::<Vec<_>>().join(" and "))
@@ -53,7 +51,7 @@ impl Refusal {
         let what = match self {
             Self::Host => shown(header::HOST),
             Self::Origin if headers.contains_key(header::ORIGIN) => shown(header::ORIGIN),
-            Self::Origin => shown(header::HeaderName::from_static("sec-fetch-site")),
+            Self::Origin => shown(SITE),
             Self::Login(auth::Refused::Invalid(why) | auth::Refused::Malformed(why)) => {
                 return format!("{why}, from {peer}");
             }
@@ -87,8 +85,12 @@ impl Refusal {
     }
 }
 
-/// Checks from where a request comes.
-pub fn check(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
+/// Checks from where a request comes. No web page reaches a Unix socket, and its clients name any host. But a proxy in front of it
+/// passes on what pages send, which shows by its headers.
+pub fn check(config: &Http, headers: &HeaderMap, from: Remote) -> Result<(), Refusal> {
+    if matches!(from, Remote::Local(_)) && !from_page(headers) {
+        return Ok(());
+    }
     if !host_allowed(config, headers) {
         return Err(Refusal::Host);
     }
@@ -96,18 +98,29 @@ pub fn check(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Checks only that the request names this server, for what every web page may read.
-pub fn check_host(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
-    if host_allowed(config, headers) { Ok(()) } else { Err(Refusal::Host) }
+pub fn check_host(config: &Http, headers: &HeaderMap, from: Remote) -> Result<(), Refusal> {
+    let local = matches!(from, Remote::Local(_)) && !from_page(headers);
+    if local || host_allowed(config, headers) { Ok(()) } else { Err(Refusal::Host) }
+}
+
+const SITE: header::HeaderName = header::HeaderName::from_static("sec-fetch-site");
+
+/// Whether a request is from a web page, as far as browsers say so.
+fn from_page(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN) || headers.contains_key(SITE)
 }
 
 /// Who makes a request, where no identity provider says so: whoever has the token if one is needed, else whom the connection shows.
 pub fn principal(config: &Http, headers: &HeaderMap, peer: &Peer) -> Result<Principal, Refusal> {
     match &config.token {
-        None => match peer.certificate() {
-            Some(certificate) => Ok(Principal::Certificate(certificate.name().into())),
+        None => match (peer.certificate(), peer.remote()) {
+            (Some(certificate), _) => Ok(Principal::Certificate(certificate.name().into())),
+            (None, Remote::Local(user)) => Ok(Principal::Local(user)),
             // Whoever wants certificates of clients does not want to serve everybody.
-            None if config.tls.as_ref().is_some_and(|tls| tls.clients.is_some()) => Err(Refusal::NoCertificate),
-            None => Ok(Principal::Anonymous),
+            (None, Remote::Address(_)) if config.tls.as_ref().is_some_and(|tls| tls.clients.is_some()) => {
+                Err(Refusal::NoCertificate)
+            }
+            (None, Remote::Address(_)) => Ok(Principal::Anonymous),
         },
         Some(token) => match bearer(headers) {
             Some(given) if token.matches(given) => Ok(token.principal().clone()),
@@ -129,8 +142,8 @@ fn host_allowed(config: &Http, headers: &HeaderMap) -> bool {
     let name = without_port(host);
     let local = ["localhost", "127.0.0.1", "[::1]"].iter().any(|local| name.eq_ignore_ascii_case(local));
     // If the server listens on a certain address, that address is a name of it too.
-    let listen = config.listen.ip();
-    let own = !listen.is_unspecified() && name.trim_matches(['[', ']']).parse() == Ok(listen);
+    let listen = config.listen.address().map(|address| address.ip()).filter(|address| !address.is_unspecified());
+    let own = listen.is_some_and(|listen| name.trim_matches(['[', ']']).parse() == Ok(listen));
     let listed = config
         .allowed_hosts
         .iter()
@@ -158,8 +171,7 @@ fn origin_allowed(config: &Http, headers: &HeaderMap) -> bool {
             .is_some_and(|origin| listed(origin) || is_own(origin, headers, config.tls.is_some()));
     }
     // Without `Origin`, the request may still be from a web page, such as one that loads an image or a script.
-    let site = header::HeaderName::from_static("sec-fetch-site");
-    !headers.contains_key(&site) || single(headers, site).is_some_and(|site| site == "none" || site == "same-origin")
+    !headers.contains_key(SITE) || single(headers, SITE).is_some_and(|site| site == "none" || site == "same-origin")
 }
 
 /// Whether an origin is this server, whose name in `Host` has been checked before. `secure`: the server speaks TLS, so that a page that
@@ -186,7 +198,8 @@ mod tests {
 
     fn config() -> Http {
         Http {
-            listen: "127.0.0.1:7300".parse().unwrap(),
+            listen: crate::config::parse_listen("127.0.0.1:7300").unwrap(),
+            socket_mode: 0,
             public_url: None,
             token: None,
             allowed_hosts: vec!["wharf.example".into()],
@@ -199,6 +212,26 @@ mod tests {
             drain: std::time::Duration::ZERO,
             drain_delay: std::time::Duration::ZERO,
             tls: None,
+        }
+    }
+
+    const TCP: Remote = Remote::Address(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+
+    #[test]
+    fn at_a_unix_socket_only_pages_are_looked_at() {
+        for (headers, expected) in [
+            (&[][..], Ok(())),
+            (&[("host", "any.example")], Ok(())),
+            (&[("host", "evil.example"), ("origin", "http://evil.example")], Err(Refusal::Host)),
+            (&[("host", "evil.example"), ("sec-fetch-site", "same-origin")], Err(Refusal::Host)),
+            (&[("host", "localhost"), ("origin", "http://evil.example")], Err(Refusal::Origin)),
+            (&[("host", "wharf.example"), ("origin", "https://app.example")], Ok(())),
+        ] {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(*name, value.parse().unwrap());
+            }
+            assert_eq!(check(&config(), &map, Remote::Local(1000)), expected, "{headers:?}");
         }
     }
 
@@ -221,7 +254,7 @@ mod tests {
             headers.insert("host", host.parse().unwrap());
             headers.insert("origin", origin.parse().unwrap());
             for (config, expected) in [(&plain, with_plain), (&secure, with_tls)] {
-                assert_eq!(check(config, &headers).is_ok(), expected, "{host} {origin} {:?}", config.tls);
+                assert_eq!(check(config, &headers, TCP).is_ok(), expected, "{host} {origin} {:?}", config.tls);
             }
         }
     }
@@ -257,7 +290,7 @@ mod tests {
             for (name, value) in headers {
                 map.append(*name, value.parse().unwrap());
             }
-            assert_eq!(check(&config(), &map).map(|_| ()), expected, "{headers:?}");
+            assert_eq!(check(&config(), &map, TCP).map(|_| ()), expected, "{headers:?}");
         }
     }
 }

@@ -14,7 +14,7 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
-use super::{guard, refused::json};
+use super::{connections::peer, guard, refused::json};
 use crate::client::server::Server;
 
 /// `/livez` and `/readyz`; and `/healthz`, which is older and says only whether everything is loaded.
@@ -56,7 +56,7 @@ fn uncached(mut response: HttpResponse) -> HttpResponse {
 
 async fn health(State(server): State<Arc<Server>>, request: HttpRequest) -> HttpResponse {
     // Whether the server is alive is no secret, so no token is needed.
-    if guard::check(&server.startup.http, request.headers()).is_err() {
+    if guard::check(&server.startup.http, request.headers(), peer(&request, &server).remote()).is_err() {
         StatusCode::FORBIDDEN.into_response()
     } else if *server.published.ready.borrow() {
         "ok\n".into_response()

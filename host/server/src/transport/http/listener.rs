@@ -1,22 +1,23 @@
 //! The HTTP server: accepts connections and bounds their number and duration. What is at which path is in `routes`.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use axum::Router;
+use futures_util::future::select_all;
 use http::{HeaderValue, header};
 use rustix::process::{Resource, getrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream},
     task::JoinSet,
 };
 
 use super::{
-    connections::{Connections, Peer, Place},
+    connections::{Connections, Peer, Place, Remote},
     http2::{self, Cut},
     paced::{PACE, Paced},
     routes::routes,
+    socket::{Accepted, Socket},
     tls::{Secured, Tls},
 };
 use crate::client::server::{DRAIN, Server};
@@ -30,27 +31,27 @@ const BUFFER_BYTES: usize = 128 << 10;
 /// The path at which MCP is served.
 const PATH: &str = "/mcp";
 
-/// A socket at which clients arrive, with what is needed to serve them.
+/// The sockets at which clients arrive, with what is needed to serve them. Whichever they arrive at, they share sessions and limits.
 pub struct Listener {
     server: Arc<Server>,
-    socket: TcpListener,
+    sockets: Vec<Socket>,
     tls: Option<Arc<Tls>>,
 }
 
 impl Listener {
     /// Reads the certificate, if the config names one.
-    pub async fn new(server: &Arc<Server>, socket: TcpListener) -> Result<Self> {
+    pub async fn new(server: &Arc<Server>, sockets: Vec<Socket>) -> Result<Self> {
         let tls = match &server.startup.http.tls {
             None => None,
             Some(files) => Some(Tls::open(files).await?),
         };
-        Ok(Self { server: Arc::clone(server), socket, tls })
+        Ok(Self { server: Arc::clone(server), sockets, tls })
     }
 
     /// Serves until wharf closes, and then until all requests are answered that are under way. If that takes longer than the operator
     /// allows, the rest is ended.
     pub async fn serve(self) {
-        let Self { server, socket, tls } = self;
+        let Self { server, sockets, tls } = self;
         let app = routes(&server, PATH);
         let connections = Connections::new(most_connections());
         let mut open = JoinSet::new();
@@ -58,18 +59,23 @@ impl Listener {
             server.tracker.spawn(Arc::clone(tls).follow(server.closing.clone()));
         }
         loop {
-            let (stream, address) = tokio::select! {
-                accepted = accept(&socket) => accepted,
+            let (stream, remote) = tokio::select! {
+                accepted = accept(&sockets) => accepted,
                 Some(_) = open.join_next() => continue,
                 () = server.closing.cancelled() => break,
             };
-            let Some(place) = connections.enter(address.ip(), &server.ledger) else {
+            let Some(place) = connections.enter(remote, &server.ledger) else {
                 server.refusals.say("a connection, because there are too many that are being served");
                 continue;
             };
-            open.spawn(connect(Arc::clone(&server), stream, place, app.clone(), tls.clone()));
+            let (server, app) = (Arc::clone(&server), app.clone());
+            match stream {
+                Accepted::Tcp(stream) => drop(open.spawn(connect(server, stream, place, app, tls.clone()))),
+                // Its other end is on this machine, so that there is nobody to hide it from.
+                Accepted::Unix(stream) => drop(open.spawn(connect(server, stream, place, app, None))),
+            }
         }
-        drop(socket);
+        drop(sockets);
         let finished = async { while open.join_next().await.is_some() {} };
         let too_long = async {
             tokio::select! {
@@ -84,8 +90,20 @@ impl Listener {
     }
 }
 
+/// The next connection at any of the sockets.
+async fn accept(sockets: &[Socket]) -> (Accepted, Remote) {
+    match sockets {
+        [] => std::future::pending().await,
+        [socket] => socket.accept().await,
+        sockets => select_all(sockets.iter().map(|socket| Box::pin(socket.accept()))).await.0,
+    }
+}
+
 /// Serves a connection from its first byte to its last.
-async fn connect(server: Arc<Server>, stream: TcpStream, place: Place, app: Router, tls: Option<Arc<Tls>>) {
+async fn connect<S>(server: Arc<Server>, stream: S, place: Place, app: Router, tls: Option<Arc<Tls>>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let peer = &place.peer;
     let stream = Paced::new(stream, Arc::clone(peer), PACE);
     let Some(tls) = tls else { return http1(&server, stream, peer, app).await };
@@ -109,7 +127,7 @@ async fn connect(server: Arc<Server>, stream: TcpStream, place: Place, app: Rout
         Err(error) => {
             server
                 .refusals
-                .say_of("a client with which TLS does not come about", || format!("{error}, from {}", peer.address()));
+                .say_of("a client with which TLS does not come about", || format!("{error}, from {}", peer.remote()));
         }
     }
 }
@@ -163,20 +181,4 @@ fn most_connections() -> usize {
     let files =
         getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     CONNECTIONS.min(files / 2).max(1)
-}
-
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                // Small answers are sent at once. Without this option they would only be slower, so an error does not matter.
-                stream.set_nodelay(true).ok();
-                return (stream, peer);
-            }
-            Err(error) => {
-                tracing::warn!("cannot accept connections: {error}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
 }

@@ -16,5 +16,6 @@ pub mod reply;
 pub mod resume;
 pub mod routes;
 pub mod sessions;
+pub mod socket;
 pub mod sse_legacy;
 pub mod tls;
