@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::{
     access::scope::Scopes,
-    config::{self, CommandLine, Config, Plugin, audit},
+    config::{self, AccessLog, CommandLine, Config, Plugin, audit},
     observe::{journal::Event, observers::Observers},
 };
 
@@ -46,7 +46,7 @@ pub struct Current {
     config: watch::Sender<Arc<Config>>,
     scopes: Arc<Scopes>,
     observers: Observers,
-    /// What is trusted because of the audit log that is being written and the certificate that is being used, whatever a later
+    /// What is trusted because of the logs that are being written and the certificate that is being used, whatever a later
     /// config says of them.
     trusted: Vec<PathBuf>,
     /// The private key that is being used.
@@ -58,7 +58,8 @@ impl Current {
         note(&observers, None, &config);
         let tls = config.startup.http.tls.as_ref();
         let audit = config.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
-        let trusted = audit.chain(tls.into_iter().flat_map(|tls| tls.files().cloned())).collect();
+        let access = config.startup.http.access_log.as_ref().and_then(AccessLog::trusted);
+        let trusted = audit.chain(access).chain(tls.into_iter().flat_map(|tls| tls.files().cloned())).collect();
         let key = tls.map(|tls| tls.key.clone());
         let (origins, config) = (Mutex::new(origins), watch::Sender::new(config));
         Arc::new(Self { origins, config, scopes, observers, trusted, key })

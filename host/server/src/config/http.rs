@@ -1,6 +1,6 @@
 //! `[http]`: where to listen, who may connect, and how many.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use ::http::Uri;
 use anyhow::{Context, Result, ensure};
@@ -22,6 +22,23 @@ use crate::{access::capability::Absolute, base::principal::Principal};
 /// The longest time for requests to finish, or to wait before they have to.
 const MAX_DRAIN_S: u64 = 600;
 
+/// Where requests are written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessLog {
+    Stderr,
+    File(PathBuf),
+}
+
+impl AccessLog {
+    /// What no plugin may write for its sake.
+    pub fn trusted(&self) -> Option<PathBuf> {
+        match self {
+            Self::Stderr => None,
+            Self::File(path) => Some(path.clone()),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
     pub listen: Listen,
@@ -42,6 +59,7 @@ pub struct Http {
     /// How long requests under way may take to finish when wharf ends, and for how long it is told before that it will.
     pub drain: Duration,
     pub drain_delay: Duration,
+    pub access_log: Option<AccessLog>,
     /// None: plain HTTP.
     pub tls: Option<Tls>,
 }
@@ -126,6 +144,11 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine, absolute: Absolute<'_
         },
         drain: seconds("drain_s", raw.drain_s, defaults::DRAIN_S)?,
         drain_delay: seconds("drain_delay_s", raw.drain_delay_s, 0)?,
+        access_log: match raw.access_log.as_deref() {
+            None => None,
+            Some("stderr") => Some(AccessLog::Stderr),
+            Some(path) => Some(AccessLog::File(absolute(path).context("`access_log`")?)),
+        },
         tls: raw.tls.map(|raw| tls::resolve(raw, absolute)).transpose().context("[http.tls]")?,
     })
 }

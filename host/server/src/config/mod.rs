@@ -41,7 +41,7 @@ pub use bounds::parse_hex32;
 pub use command_line::CommandLine;
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::Plugin;
-pub use http::{Http, Token};
+pub use http::{AccessLog, Http, Token};
 pub use listen::{Listen, parse_listen};
 pub use pattern::Pattern;
 pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};

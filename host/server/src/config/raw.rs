@@ -60,6 +60,7 @@ pub struct Http {
     pub listens: Option<usize>,
     pub in_flight: Option<usize>,
     pub poll_after_ms: Option<u64>,
+    pub access_log: Option<String>,
     pub drain_s: Option<u64>,
     pub drain_delay_s: Option<u64>,
     pub tls: Option<Tls>,

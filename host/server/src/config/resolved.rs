@@ -16,7 +16,7 @@ use super::{
     command_line::CommandLine,
     defaults, egress,
     face::{self, Face},
-    http::{self, Http},
+    http::{self, AccessLog, Http},
     plugin::{self, DefaultLimits, Origin, PluginConfig},
     protocol::{self, Protocol},
     raw,
@@ -241,11 +241,10 @@ impl Config {
         let log = self.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
         let now =
             plugins.chain(own).map(Path::to_path_buf).chain(within_folders).chain(log).chain(approvals::trusted());
-        let tls = self.startup.http.tls.iter();
-        let now = now
-            .chain(tls.clone().flat_map(|tls| tls.files().cloned()))
-            .chain(self.approvals.programs())
-            .chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
+        let http = &self.startup.http;
+        let served = http.tls.iter().flat_map(|tls| tls.files().cloned()).chain(http.listen.socket().cloned());
+        let now = now.chain(served).chain(http.access_log.as_ref().and_then(AccessLog::trusted));
+        let now = now.chain(self.approvals.programs()).chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
         // What wharf would trust by default at its next start is protected as well, even if this start uses other files.
         let later =
             super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));
@@ -256,7 +255,7 @@ impl Config {
             dirs: self.plugins.iter().flat_map(|plugin| &plugin.grants.dirs.0).cloned().collect(),
             trusted: now.chain(later).chain(self.egress.files()).collect(),
             secret: {
-                let keys = tls.map(|tls| &tls.key);
+                let keys = http.tls.iter().map(|tls| &tls.key);
                 self.egress.secrets.values().filter_map(secrets::Source::file).chain(keys).cloned().collect()
             },
             egress: self.egress.clone(),

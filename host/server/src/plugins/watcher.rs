@@ -14,13 +14,16 @@ use crate::{
         folders::{Folders, existing, leading_to},
         paths::Stamp,
     },
-    config::Config,
+    config::{AccessLog, Config},
 };
 
-/// `log`: the audit log, which wharf itself writes all the time, and often in a folder that is watched.
-fn watcher(log: Option<&Path>) -> Folders {
-    let logs = log.map(|log| [log.to_owned(), std::fs::canonicalize(log).unwrap_or_default()]);
-    Folders::new(move |path| logs.iter().flatten().any(|log| is_of_log(path, log)))
+/// Logs do not count, which wharf itself writes all the time, and often in a folder that is watched.
+fn watcher(config: &Config) -> Folders {
+    let audit = config.startup.audit.as_ref().map(|audit| audit.file.clone());
+    let access = config.startup.http.access_log.as_ref().and_then(AccessLog::trusted);
+    let logs = audit.into_iter().chain(access);
+    let logs: Vec<PathBuf> = logs.flat_map(|log| [std::fs::canonicalize(&log).unwrap_or_default(), log]).collect();
+    Folders::new(move |path| logs.iter().any(|log| is_of_log(path, log)))
 }
 
 /// Whether a path is that of a log or of something that belongs to it, such as an old file of it.
@@ -58,7 +61,7 @@ pub async fn run(
     stop: CancellationToken,
 ) {
     let mut config = Arc::clone(&configs.borrow_and_update());
-    let mut watcher = watcher(config.startup.audit.as_ref().map(|audit| audit.file.as_path()));
+    let mut watcher = watcher(&config);
     watcher.follow(folders_of(&config));
     loop {
         // At first, changes from before the folders were watched are checked for.

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, header};
 use wharf_protocol::RpcError;
 
 use super::{
+    access_log::Noted,
     body::peek_id,
     connections::{Peer, peer},
     guard,
@@ -27,7 +28,12 @@ pub struct Entered {
 pub async fn enter(server: &Server, request: HttpRequest) -> Result<Entered, HttpResponse> {
     let peer = peer(&request, server);
     match identify(server, &peer, request.headers(), request.uri().query()).await {
-        Ok((principal, expires)) => Ok(Entered { request, peer, principal, expires }),
+        Ok((principal, expires)) => {
+            if let Some(noted) = request.extensions().get::<Arc<Noted>>() {
+                noted.by(&principal);
+            }
+            Ok(Entered { request, peer, principal, expires })
+        }
         Err(refusal) => {
             server.refusals.say_of(refusal.message(), || refusal.detail(request.headers(), peer.remote()));
             Err(turn_away(server, refusal, request).await)

@@ -209,6 +209,7 @@ mod tests {
             listens: 1,
             in_flight: 1,
             poll_after: None,
+            access_log: None,
             drain: std::time::Duration::ZERO,
             drain_delay: std::time::Duration::ZERO,
             tls: None,

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{Router, body::Body};
+use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Request, header};
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::connections::Peer;
+use super::{connections::Peer, front::Front};
 use crate::client::server::Server;
 
 /// The most requests of one connection at once; `subscriptions/listen` is one of them for as long as it goes on.
@@ -65,22 +65,20 @@ impl Cut {
 }
 
 /// Serves a connection to its end. `pace`: how long an answer may wait for its client.
-pub async fn serve<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, app: Router, pace: Duration)
+pub async fn serve<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, front: &Arc<Front>, pace: Duration)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (finish, streams) = (CancellationToken::new(), Arc::new(Streams::new()));
-    let app = hyper_util::service::TowerToHyperService::new(app);
     let service = hyper::service::service_fn({
-        let (peer, finish, streams) = (Arc::clone(peer), finish.clone(), Arc::clone(&streams));
+        let (front, peer, finish, streams) =
+            (Arc::clone(front), Arc::clone(peer), finish.clone(), Arc::clone(&streams));
         move |mut request: Request<Incoming>| {
             name_host(&mut request);
-            request.extensions_mut().insert(Arc::clone(&peer));
             let open = Open::new(&streams);
-            let (answer, peer, finish) =
-                (hyper::service::Service::call(&app, request), Arc::clone(&peer), finish.clone());
+            let (front, peer, finish) = (Arc::clone(&front), Arc::clone(&peer), finish.clone());
             async move {
-                let mut response = answer.await?;
+                let mut response = front.answer(request, &peer).await?;
                 let closes = response.headers_mut().remove(header::CONNECTION).is_some();
                 if peer.has_asked_enough() || closes {
                     finish.cancel();

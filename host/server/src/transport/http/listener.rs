@@ -3,7 +3,6 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Result;
-use axum::Router;
 use futures_util::future::select_all;
 use http::{HeaderValue, header};
 use rustix::process::{Resource, getrlimit};
@@ -14,6 +13,7 @@ use tokio::{
 
 use super::{
     connections::{Connections, Peer, Place, Remote},
+    front::Front,
     http2::{self, Cut},
     paced::{PACE, Paced},
     routes::routes,
@@ -36,23 +36,24 @@ pub struct Listener {
     server: Arc<Server>,
     sockets: Vec<Socket>,
     tls: Option<Arc<Tls>>,
+    front: Arc<Front>,
 }
 
 impl Listener {
-    /// Reads the certificate, if the config names one.
+    /// Reads the certificate and opens the access log, if the config names them.
     pub async fn new(server: &Arc<Server>, sockets: Vec<Socket>) -> Result<Self> {
         let tls = match &server.startup.http.tls {
             None => None,
             Some(files) => Some(Tls::open(files).await?),
         };
-        Ok(Self { server: Arc::clone(server), sockets, tls })
+        let front = Arc::new(Front::new(routes(server, PATH), server.startup.http.access_log.as_ref())?);
+        Ok(Self { server: Arc::clone(server), sockets, tls, front })
     }
 
     /// Serves until wharf closes, and then until all requests are answered that are under way. If that takes longer than the operator
     /// allows, the rest is ended.
     pub async fn serve(self) {
-        let Self { server, sockets, tls } = self;
-        let app = routes(&server, PATH);
+        let Self { server, sockets, tls, front } = self;
         let connections = Connections::new(most_connections());
         let mut open = JoinSet::new();
         if let Some(tls) = &tls {
@@ -68,11 +69,11 @@ impl Listener {
                 server.refusals.say("a connection, because there are too many that are being served");
                 continue;
             };
-            let (server, app) = (Arc::clone(&server), app.clone());
+            let (server, front) = (Arc::clone(&server), Arc::clone(&front));
             match stream {
-                Accepted::Tcp(stream) => drop(open.spawn(connect(server, stream, place, app, tls.clone()))),
+                Accepted::Tcp(stream) => drop(open.spawn(connect(server, stream, place, front, tls.clone()))),
                 // Its other end is on this machine, so that there is nobody to hide it from.
-                Accepted::Unix(stream) => drop(open.spawn(connect(server, stream, place, app, None))),
+                Accepted::Unix(stream) => drop(open.spawn(connect(server, stream, place, front, None))),
             }
         }
         drop(sockets);
@@ -100,13 +101,13 @@ async fn accept(sockets: &[Socket]) -> (Accepted, Remote) {
 }
 
 /// Serves a connection from its first byte to its last.
-async fn connect<S>(server: Arc<Server>, stream: S, place: Place, app: Router, tls: Option<Arc<Tls>>)
+async fn connect<S>(server: Arc<Server>, stream: S, place: Place, front: Arc<Front>, tls: Option<Arc<Tls>>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let peer = &place.peer;
     let stream = Paced::new(stream, Arc::clone(peer), PACE);
-    let Some(tls) = tls else { return http1(&server, stream, peer, app).await };
+    let Some(tls) = tls else { return http1(&server, stream, peer, &front).await };
     let secured = tokio::select! {
         secured = tls.accept(stream) => secured,
         // Nothing was asked for yet.
@@ -119,9 +120,9 @@ where
                 peer.showed(certificate);
             }
             if h2 {
-                http2::serve(&server, stream, peer, app, PACE).await
+                http2::serve(&server, stream, peer, &front, PACE).await
             } else {
-                http1(&server, stream, peer, app).await
+                http1(&server, stream, peer, &front).await
             }
         }
         Err(error) => {
@@ -132,21 +133,16 @@ where
     }
 }
 
-async fn http1<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, app: Router)
+async fn http1<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, front: &Front)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let app = hyper_util::service::TowerToHyperService::new(app);
-    let service = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(Arc::clone(peer));
-        let (answer, peer) = (hyper::service::Service::call(&app, request), Arc::clone(peer));
-        async move {
-            let mut response = answer.await?;
-            if peer.has_asked_enough() {
-                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok::<_, Infallible>(response)
+    let service = hyper::service::service_fn(async |request| {
+        let mut response = front.answer(request, peer).await?;
+        if peer.has_asked_enough() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
+        Ok::<_, Infallible>(response)
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(hyper_util::rt::TokioTimer::new())

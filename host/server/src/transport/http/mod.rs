@@ -1,9 +1,11 @@
 //! MCP over HTTP: Streamable HTTP, and its predecessor HTTP+SSE.
 
+pub mod access_log;
 pub mod body;
 pub mod connections;
 pub mod endpoint;
 pub mod entry;
+pub mod front;
 pub mod guard;
 pub mod headers;
 pub mod health;

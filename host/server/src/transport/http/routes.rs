@@ -1,6 +1,6 @@
 //! What is served at which path. The path of MCP itself leads to `endpoint`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -14,12 +14,16 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use super::{
     endpoint::{Endpoint, Lasting, SESSION_HEADER},
     entry::{Entered, enter},
+    front::REQUEST_ID,
     health, login,
     refused::Refused,
     reply::ending,
     sse_legacy,
 };
 use crate::client::server::Server;
+
+/// For how long a browser need not ask again what a page may send.
+const PREFLIGHT: Duration = Duration::from_secs(600);
 
 /// All routes, with MCP at this path.
 pub fn routes(server: &Arc<Server>, path: &str) -> Router {
@@ -52,7 +56,8 @@ fn cors(origins: &[String]) -> CorsLayer {
         // All headers are allowed, because which `Mcp-Param-*` headers there are depends on the tools. The origin is what
         // matters.
         .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers([SESSION_HEADER, header::WWW_AUTHENTICATE])
+        .expose_headers([SESSION_HEADER, REQUEST_ID, header::WWW_AUTHENTICATE, header::RETRY_AFTER])
+        .max_age(PREFLIGHT)
 }
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
