@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time::timeout,
 };
 
@@ -29,9 +28,14 @@ pub struct Frame {
     pub data: Option<String>,
 }
 
+/// A connection of any kind.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
 /// One request and the response to it, which may go on for long. Dropping it closes the connection.
 pub struct Exchange {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     /// Bytes that are not read yet: before the head is there, of it; then the body, still in chunks.
     buffer: Vec<u8>,
     head: Option<Head>,
@@ -47,7 +51,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn of(stream: TcpStream) -> Self {
+    pub(crate) fn of(stream: Box<dyn Stream>) -> Self {
         Self {
             stream,
             buffer: Vec::new(),

@@ -5,20 +5,41 @@
 use std::{
     collections::VecDeque,
     net::SocketAddr,
+    path::PathBuf,
     process::ExitStatus,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt, net::TcpStream, process::Child, time::timeout};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpStream, UnixStream},
+    process::{Child, Command},
+    time::timeout,
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{ClientConfig, pki_types::ServerName},
+};
 
-use crate::{Exchange, Folder, MODERN, PATIENCE, log::Log, modern_params, pipe, schema};
+use crate::{Exchange, Folder, MODERN, PATIENCE, exchange::Stream, log::Log, modern_params, pipe, schema};
+
+/// How a server is reached.
+#[derive(Clone)]
+pub enum Over {
+    Tcp,
+    Tls(Arc<ClientConfig>),
+    Unix(PathBuf),
+}
 
 /// `wharf serve` on a port of its own choosing.
 pub struct Server {
     child: Child,
     log: Log,
+    /// Of no meaning where it is reached through a Unix socket.
     pub address: SocketAddr,
+    pub over: Over,
 }
 
 impl Server {
@@ -36,12 +57,17 @@ impl Server {
 
     pub async fn start_with(folder: &Folder, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let arguments: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"].iter().chain(arguments).copied().collect();
-        let mut child = folder.command(&arguments, environment).spawn().unwrap();
+        Self::of(folder.command(&arguments, environment), Over::Tcp).await
+    }
+
+    /// Starts a command that serves in this way, and waits until it does.
+    pub async fn of(mut command: Command, over: Over) -> Self {
+        let mut child = command.spawn().unwrap();
         let log = Log::of(child.stderr.take().unwrap());
-        let line = log.wait_for("serving MCP at http://").await;
-        let (_, rest) = line.split_once("http://").unwrap();
-        let address = rest.split('/').next().unwrap().parse().unwrap();
-        Self { child, log, address }
+        let line = log.wait_for("serving MCP at ").await;
+        let address = line.split_once("://").and_then(|(_, rest)| rest.split('/').next()?.parse().ok());
+        let address = address.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
+        Self { child, log, address, over }
     }
 
     pub fn pid(&self) -> u32 {
@@ -56,9 +82,25 @@ impl Server {
         self.log.wait_for(text).await
     }
 
+    /// A new connection.
+    pub async fn open(&self) -> std::io::Result<Box<dyn Stream>> {
+        let opened = async {
+            Ok::<Box<dyn Stream>, std::io::Error>(match &self.over {
+                Over::Tcp => Box::new(TcpStream::connect(self.address).await?),
+                Over::Tls(config) => {
+                    let name = ServerName::try_from("localhost").unwrap();
+                    let stream = TcpStream::connect(self.address).await?;
+                    Box::new(TlsConnector::from(Arc::clone(config)).connect(name, stream).await?)
+                }
+                Over::Unix(path) => Box::new(UnixStream::connect(path).await?),
+            })
+        };
+        timeout(PATIENCE, opened).await.expect("no connection")
+    }
+
     /// Sends bytes as they are on a new connection.
     pub async fn connect(&self, bytes: &[u8]) -> Exchange {
-        let mut stream = timeout(PATIENCE, TcpStream::connect(self.address)).await.expect("no connection").unwrap();
+        let mut stream = self.open().await.unwrap();
         // A server that has said no already may have stopped reading.
         let _ = timeout(PATIENCE, stream.write_all(bytes)).await.expect("wharf does not read");
         Exchange::of(stream)
@@ -69,7 +111,8 @@ impl Server {
         let has = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         if !has("host") {
-            head.push_str(&format!("Host: {}\r\n", self.address));
+            let host = if matches!(self.over, Over::Unix(_)) { "localhost".into() } else { self.address.to_string() };
+            head.push_str(&format!("Host: {host}\r\n"));
         }
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -148,6 +191,11 @@ impl Server {
         let body = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         assert_eq!(session.post(&body).await.status(), 202);
         session
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        pipe::signal(self.pid(), signal);
     }
 
     /// Sends SIGTERM and waits for the end.

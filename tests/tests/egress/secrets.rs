@@ -134,6 +134,6 @@ async fn no_plugin_reads_the_file_of_a_secret() {
         pipe.close().await;
         let checked = folder.run(&["check"], &[]).await;
         let said = e2e::folder::stdout(&checked);
-        assert!(said.contains("is not open, because a file that [secrets] names can be read there"), "{said}");
+        assert!(said.contains("is not open, because a file with a secret of wharf's can be read there"), "{said}");
     }
 }

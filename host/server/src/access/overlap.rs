@@ -45,7 +45,7 @@ pub struct Granted {
 pub enum Lessened {
     /// The directory at `shown` overlaps with the read-only one at `other`.
     Overlap { shown: String, other: String },
-    /// In the directory at `shown`, or below, lies the file of a secret.
+    /// In the directory at `shown`, or below, lies a file with a secret, or a private key.
     LeadsToSecret { shown: String },
     /// Through the directory at `shown`, wharf's own files could be changed.
     LeadsToTrusted { shown: String },
@@ -58,7 +58,10 @@ impl std::fmt::Display for Lessened {
                 write!(f, "{shown} is read-only, because it overlaps with {other}, which is")
             }
             Self::LeadsToSecret { shown } => {
-                write!(f, "{shown} is not open, because a file that [secrets] names can be read there; move that file")
+                write!(
+                    f,
+                    "{shown} is not open, because a file with a secret of wharf's can be read there; move that file"
+                )
             }
             Self::LeadsToTrusted { shown } => {
                 write!(

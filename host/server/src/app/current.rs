@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::{
     access::scope::Scopes,
-    config::{self, CommandLine, Config, Plugin, audit},
+    config::{self, AccessLog, CommandLine, Config, Plugin, audit},
     observe::{journal::Event, observers::Observers},
 };
 
@@ -46,16 +46,23 @@ pub struct Current {
     config: watch::Sender<Arc<Config>>,
     scopes: Arc<Scopes>,
     observers: Observers,
-    /// What is trusted because of the audit log that is being written, whatever a later config says of one.
-    audit: Vec<PathBuf>,
+    /// What is trusted because of the logs that are being written and the certificate that is being used, whatever a later
+    /// config says of them.
+    trusted: Vec<PathBuf>,
+    /// The private key that is being used.
+    key: Option<PathBuf>,
 }
 
 impl Current {
     pub fn new(origins: Origins, config: Arc<Config>, scopes: Arc<Scopes>, observers: Observers) -> Arc<Self> {
         note(&observers, None, &config);
-        let audit = config.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file)).collect();
+        let tls = config.startup.http.tls.as_ref();
+        let audit = config.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
+        let access = config.startup.http.access_log.as_ref().and_then(AccessLog::trusted);
+        let trusted = audit.chain(access).chain(tls.into_iter().flat_map(|tls| tls.files().cloned())).collect();
+        let key = tls.map(|tls| tls.key.clone());
         let (origins, config) = (Mutex::new(origins), watch::Sender::new(config));
-        Arc::new(Self { origins, config, scopes, observers, audit })
+        Arc::new(Self { origins, config, scopes, observers, trusted, key })
     }
 
     pub fn watch(&self) -> watch::Receiver<Arc<Config>> {
@@ -118,7 +125,8 @@ impl Current {
         }
         note(&self.observers, Some(&self.config.borrow()), &new);
         let mut places = new.places(origins.cache_dir.as_deref());
-        places.trusted.extend(self.audit.iter().cloned());
+        places.trusted.extend(self.trusted.iter().cloned());
+        places.secret.extend(self.key.iter().cloned());
         self.scopes.renew(places);
         self.config.send_replace(Arc::new(new));
         number

@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -35,6 +34,8 @@ use crate::{
     plugins::{library::Library, snapshot::PluginStatus, status::Status, watcher},
     transport::{self, pipe::Client, stdio},
 };
+
+pub use crate::transport::http::{listener::Listener, socket::Socket};
 
 mod current;
 
@@ -374,13 +375,33 @@ impl Wharf {
         transport::http::routes::routes(&self.inner.server, path)
     }
 
-    /// Serves HTTP on a listener until wharf stops. Unlike [`Wharf::router`], this also limits how many connections there are
-    /// and ends slow ones.
-    pub async fn serve_http(&self, listener: TcpListener) {
-        if let Ok(address) = listener.local_addr() {
+    /// Serves HTTP on a listener, of TCP or of a Unix socket, until wharf stops or is drained, over TLS if the config names a
+    /// certificate. Unlike [`Wharf::router`], this also limits how many connections there are and ends slow ones.
+    ///
+    /// # Errors
+    /// If the certificate cannot be used. Nothing has been served then.
+    pub async fn serve_http(&self, listener: impl Into<Socket>) -> Result<(), Error> {
+        self.listener(vec![listener.into()]).await?.serve().await;
+        Ok(())
+    }
+
+    /// Reads what is needed to serve HTTP on sockets.
+    #[doc(hidden)]
+    pub async fn listener(&self, sockets: Vec<Socket>) -> Result<Listener, Error> {
+        for address in sockets.iter().filter_map(Socket::address) {
             self.inner.server.scopes.egress.is_own(address);
         }
-        transport::http::listener::serve(Arc::clone(&self.inner.server), listener).await;
+        Listener::new(&self.inner.server, sockets).await.map_err(Error::Config)
+    }
+
+    /// Ends the service over HTTP without losing a request: at once, readiness says no; after `drain_delay_s` of the config, nobody is
+    /// taken in any more, and what only waits for changes ends. [`Wharf::serve_http`] returns when the requests that are under way
+    /// are answered, or after `drain_s`. Then stop wharf.
+    pub async fn drain(&self) {
+        let server = &self.inner.server;
+        server.draining.cancel();
+        tokio::time::sleep(server.startup.http.drain_delay).await;
+        server.closing.cancel();
     }
 
     /// Prepares to serve one client over a reader and a writer, with one message per line in each direction.
@@ -407,6 +428,16 @@ impl Wharf {
         if tokio::time::timeout(DRAIN, server.tracker.wait()).await.is_err() {
             tracing::info!("stopped with requests under way");
         }
+        self.inner.tasks.lock().abort_all();
+        if let Some(audit) = &self.inner.audit {
+            audit.close().await;
+        }
+    }
+
+    /// Stops wharf without waiting for anything but the last lines of the audit log.
+    #[doc(hidden)]
+    pub async fn abandon(&self) {
+        self.inner.server.stop.cancel();
         self.inner.tasks.lock().abort_all();
         if let Some(audit) = &self.inner.audit {
             audit.close().await;

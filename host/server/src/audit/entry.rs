@@ -124,8 +124,8 @@ fn about(record: &CallRecord, line: &mut Members) {
     if let Some(principal) = &record.principal {
         match (principal.word(), principal) {
             (Some(word), _) => line.word("wharf.principal", word),
-            (None, Principal::Named(_) | Principal::User(_) | Principal::Key(_)) => {
-                line.text("wharf.principal", &principal.to_string())
+            (None, Principal::Named(_) | Principal::User(_) | Principal::Key(_) | Principal::Certificate(_)) => {
+                line.text("wharf.principal", &principal.to_string());
             }
             // Tokens are told apart by the beginning of their digest.
             (None, _) => line.text("wharf.principal", &principal.short()),

@@ -210,4 +210,8 @@ impl Journal for Log {
     fn note(&self, event: &Event) {
         self.add(event::noted(event));
     }
+
+    fn can_record(&self) -> bool {
+        self.on_failure == OnFailure::Continue || !self.state().failing.load(Ordering::Relaxed)
+    }
 }

@@ -81,6 +81,16 @@ impl Keys {
         self.fetch_after(Instant::now()).await;
     }
 
+    /// Whether there are keys. If not, they are fetched, and nobody waits for that.
+    pub fn ready(&self) -> bool {
+        let known = self.0.known().is_some();
+        // While they are being fetched, and for a while after that, it would only wait for its turn.
+        if !known && self.0.tried.try_lock().is_ok_and(|tried| tried.is_none_or(|at| at.elapsed() >= AGAIN)) {
+            self.begin_to_fetch(Instant::now());
+        }
+        known
+    }
+
     /// The key with this name, for this algorithm, if it is among those that are known.
     pub fn known(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let known = self.0.known()?;

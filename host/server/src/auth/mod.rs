@@ -73,12 +73,22 @@ impl Auth {
     /// Fetches all keys, so that the first requests need not wait. Those that cannot be fetched are tried again when they are
     /// needed.
     pub async fn warm_up(&self) {
-        for (keys, issuer) in self.keys.iter().zip(&self.settings.issuers) {
-            // One that issues only tokens that say nothing may have no keys.
-            if issuer.introspection.is_none() || issuer.keys != KeySource::Discovered {
-                keys.warm_up().await;
-            }
+        for keys in self.needed_keys() {
+            keys.warm_up().await;
         }
+    }
+
+    /// Whether the keys of all issuers are there. Those that are not are fetched in the background, because nobody sends tokens to a
+    /// server that is not ready.
+    pub fn ready(&self) -> bool {
+        // All of them are looked at, so that all are fetched that are missing.
+        self.needed_keys().filter(|keys| !keys.ready()).count() == 0
+    }
+
+    /// The keys without which tokens cannot be taken. An issuer that is asked about tokens may have none.
+    fn needed_keys(&self) -> impl Iterator<Item = &Keys> {
+        let needs = |issuer: &Issuer| issuer.introspection.is_none() || issuer.keys != KeySource::Discovered;
+        self.keys.iter().zip(&self.settings.issuers).filter(move |(_, issuer)| needs(issuer)).map(|(keys, _)| keys)
     }
 
     /// The metadata of the first issuer. None: it cannot be fetched now.

@@ -6,7 +6,7 @@
 use std::{os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{geteuid, getuid};
+use rustix::process::{getegid, geteuid, getuid};
 
 use crate::base::{paths::hops, text};
 
@@ -27,6 +27,27 @@ pub fn check_private_file(path: &Path, what: &str) -> Result<()> {
     let mode = std::fs::metadata(path)?.mode();
     ensure!(mode & 0o077 == 0, "{}: others may read this {what}; run `chmod 600` on it", text::path(path));
     Ok(())
+}
+
+/// Refuses a private key that another user could change, or may read: but root may let a group read it that wharf is in, as
+/// Kubernetes does with `fsGroup` and Debian with `ssl-cert`, and systemd knows itself who may read a credential.
+pub fn check_key_file(path: &Path, what: &str) -> Result<()> {
+    check_trusted_file(path, what)?;
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|folder| !folder.is_empty());
+    if credentials.is_some_and(|folder| path.starts_with(folder)) {
+        return Ok(());
+    }
+    let metadata = std::fs::metadata(path)?;
+    let mode = metadata.mode();
+    let for_group = mode & 0o070 == 0 || (metadata.uid() == 0 && is_own_group(metadata.gid()));
+    ensure!(mode & 0o007 == 0 && for_group, "{}: others may read this {what}; run `chmod 600` on it", text::path(path));
+    Ok(())
+}
+
+/// Whether this process is in the group.
+fn is_own_group(group: u32) -> bool {
+    let others = rustix::process::getgroups().unwrap_or_default();
+    getegid().as_raw() == group || others.iter().any(|other| other.as_raw() == group)
 }
 
 /// Refuses a folder that another user owns or may write or replace.

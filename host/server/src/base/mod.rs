@@ -1,6 +1,8 @@
 //! What every other module may use and that depends on none of them: text, paths, counted memory, random ids.
 
+pub mod certificate;
 pub mod explain;
+pub mod folders;
 pub mod guard;
 pub mod heavy;
 pub mod ledger;

@@ -17,6 +17,10 @@ pub enum Principal {
     User(Arc<User>),
     /// A client that has one of the API keys with this id.
     Key(Arc<str>),
+    /// A client that showed a certificate with this name, from an authority that the operator trusts.
+    Certificate(Arc<str>),
+    /// A user of this machine, by number, whose program connected to a Unix socket.
+    Local(u32),
     /// Any client that can connect.
     Anonymous,
 }
@@ -38,6 +42,8 @@ impl fmt::Display for Principal {
             Self::Named(name) => write!(f, "named {name}"),
             Self::Token(digest) => write!(f, "token {digest}"),
             Self::Key(id) => write!(f, "key {id}"),
+            Self::Certificate(name) => write!(f, "certificate {name}"),
+            Self::Local(user) => write!(f, "local {user}"),
             // An issuer is a URL, so that there is no space in it.
             Self::User(user) => write!(f, "user {} {}", user.issuer, user.subject),
             Self::Process | Self::Anonymous => f.write_str(self.word().unwrap_or_default()),
@@ -51,7 +57,9 @@ impl Principal {
         match self {
             Self::Process => Some("process"),
             Self::Anonymous => Some("anonymous"),
-            Self::Named(_) | Self::Token(_) | Self::Key(_) | Self::User(_) => None,
+            Self::Named(_) | Self::Token(_) | Self::Key(_) | Self::User(_) | Self::Certificate(_) | Self::Local(_) => {
+                None
+            }
         }
     }
 
@@ -59,6 +67,9 @@ impl Principal {
     pub fn short(&self) -> String {
         if let Self::User(user) = self {
             return format!("user {}", escaped(&clip(&user.subject)));
+        }
+        if let Self::Certificate(name) = self {
+            return format!("certificate {}", escaped(&clip(name)));
         }
         let mut text = self.to_string();
         let end = text.char_indices().nth(24).map_or(text.len(), |(at, _)| at);

@@ -1,6 +1,6 @@
 //! The arguments of the command line.
 
-use std::{net::SocketAddr, path::PathBuf, time::SystemTime};
+use std::{path::PathBuf, time::SystemTime};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -273,9 +273,10 @@ pub struct Run {
 pub struct Serve {
     #[command(flatten)]
     pub run: Run,
-    /// Where to listen (default: 127.0.0.1:7300, or `listen` in [http])
+    /// Where to listen: an address and port, or unix: and the path of a socket (default: 127.0.0.1:7300, or `listen` in [http]).
+    /// A socket that systemd passes comes before all of them
     #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<config::Listen>,
     /// Serve stdin and stdout as well
     #[arg(long)]
     pub stdio: bool,

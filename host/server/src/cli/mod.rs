@@ -25,11 +25,12 @@ mod inspect;
 mod keys;
 mod load;
 mod log;
+mod manager;
 mod serve;
 mod suggest;
 
 pub use self::arguments::Arguments;
-use self::arguments::Command;
+use self::{arguments::Command, manager::Passed};
 
 const SIGXFSZ: i32 = 25;
 
@@ -43,6 +44,7 @@ fn raise_file_limit() {
 /// Runs a command to its end.
 pub fn run(arguments: Arguments) -> ExitCode {
     let log = log::start(arguments.log_format, default_filter(&arguments.command));
+    let passed = if matches!(arguments.command, Command::Serve(_)) { manager::passed() } else { Ok(Vec::new()) };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -50,7 +52,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let ended = runtime.block_on(execute(arguments.command));
+    let ended = runtime.block_on(execute(arguments.command, passed));
     // Without this, a thread that waits for stdin would keep the process alive.
     runtime.shutdown_background();
     log::finish(log);
@@ -63,13 +65,13 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-async fn execute(command: Command) -> Result<ExitCode> {
+async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCode> {
     // Handled so that a write beyond a file size limit fails instead of ending the process.
     let _signal = signal(SignalKind::from_raw(SIGXFSZ));
     raise_file_limit();
     match command {
         Command::Run(run) => serve::run(&run).await.map(|()| ExitCode::SUCCESS),
-        Command::Serve(serve) => serve::serve(&serve).await.map(|()| ExitCode::SUCCESS),
+        Command::Serve(serve) => serve::serve(&serve, passed?).await.map(|()| ExitCode::SUCCESS),
         Command::Check(file) => check::run(file.config.as_deref()).await,
         Command::Inspect { plugin } => inspect::run(&plugin).await,
         Command::Call(command) => call::run(command).await,
@@ -94,7 +96,7 @@ fn complain(error: &anyhow::Error) {
 /// Commands that do not serve print what is wrong themselves, so they log nothing by default.
 fn default_filter(command: &Command) -> &'static str {
     match command {
-        Command::Run(_) | Command::Serve(_) => "warn,wharf=info,wharf_sandbox=info",
+        Command::Run(_) | Command::Serve(_) => "warn,h2=error,wharf=info,wharf_sandbox=info",
         _ => "off",
     }
 }

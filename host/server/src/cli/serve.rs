@@ -1,17 +1,24 @@
 //! `wharf run` and `wharf serve`: serve clients over stdin and stdout, over HTTP, or both.
 
-use std::path::{Path, PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use tokio::{
     net::TcpListener,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     task::JoinSet,
 };
+use tokio_util::sync::CancellationToken;
 
-use super::arguments::{Run, Serve};
+use super::{
+    arguments::{Run, Serve},
+    manager::{self, Passed},
+};
 use crate::{
-    app::{Builder, Wharf},
+    app::{Builder, Listener, Socket, Wharf},
     base::parent,
     config::{self, CommandLine},
 };
@@ -19,7 +26,8 @@ use crate::{
 /// What is served, and for how long.
 struct Transports {
     stdio: bool,
-    http: bool,
+    /// With the sockets that were passed; if there are none, wharf makes one as the config says.
+    http: Option<Vec<Passed>>,
     /// Whether wharf ends when the process that started it does, even if another process still holds its pipes.
     with_parent: bool,
 }
@@ -27,13 +35,13 @@ struct Transports {
 pub(super) async fn run(run: &Run) -> Result<()> {
     let command_line = run.granted.command_line(&run.plugins);
     let builder = builder(run, command_line)?.roots_in_home();
-    serve_all(builder, Transports { stdio: true, http: false, with_parent: true }).await
+    serve_all(builder, Transports { stdio: true, http: None, with_parent: true }).await
 }
 
-pub(super) async fn serve(serve: &Serve) -> Result<()> {
+pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let command_line = serve.run.granted.command_line(&serve.run.plugins);
-    let builder = builder(&serve.run, CommandLine { listen: serve.listen, ..command_line })?;
-    serve_all(builder, Transports { stdio: serve.stdio, http: true, with_parent: false }).await
+    let builder = builder(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
+    serve_all(builder, Transports { stdio: serve.stdio, http: Some(passed), with_parent: false }).await
 }
 
 fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
@@ -56,39 +64,58 @@ fn refuse_nothing(file: Option<&Path>, plugins: &[PathBuf]) -> Result<()> {
 }
 
 /// Serves until stdin or the parent process ends or SIGTERM or ctrl-c comes, whichever is first, then waits for requests under
-/// way.
+/// way. A second signal ends at once.
 async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
     let Transports { stdio, http, with_parent } = transports;
     // Handlers are installed before wharf announces itself, so that a signal right after that does not end the process at once.
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
+    let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
     let wharf = builder.begin()?.run();
-    let listener = match if http { Some(listen(&wharf).await) } else { None }.transpose() {
-        Ok(listener) => listener,
-        Err(error) => {
-            wharf.stop().await;
-            return Err(error);
-        }
+    let http = match http {
+        None => None,
+        Some(passed) => match listen(&wharf, passed).await {
+            Ok(listener) => Some(listener),
+            Err(error) => {
+                wharf.stop().await;
+                return Err(error);
+            }
+        },
     };
+    manager::ready();
     let stop = wharf.stopping();
+    let again = CancellationToken::new();
     let mut signals = JoinSet::new();
     let reloads = wharf.clone();
     signals.spawn(async move {
         while hangup.recv().await.is_some() {
+            manager::reloading();
             reloads.reload();
+            manager::ready();
         }
     });
+    signals.spawn(manager::watched());
     signals.spawn({
-        let stop = stop.clone();
+        let (stop, again, wharf, drains) = (stop.clone(), again.clone(), wharf.clone(), http.is_some());
         async move {
             tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+                () = ends.next() => {}
                 () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
                 () = stop.cancelled() => {}
             }
-            stop.cancel();
+            manager::stopping();
+            let drained = async {
+                if drains && !stop.is_cancelled() {
+                    tracing::info!("requests under way may finish; a second signal ends them");
+                    wharf.drain().await;
+                } else {
+                    stop.cancel();
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = drained => {}
+                () = ends.next() => again.cancel(),
+            }
         }
     });
     let pipe = async {
@@ -101,27 +128,83 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
         Ok(())
     };
     let web = async {
-        if let Some(listener) = listener {
-            wharf.serve_http(listener).await;
+        if let Some(listener) = http {
+            listener.serve().await;
+            stop.cancel();
         }
     };
-    let (served, ()) = tokio::join!(pipe, web);
-    wharf.stop().await;
-    served
+    let served = async {
+        let (served, ()) = tokio::join!(pipe, web);
+        wharf.stop().await;
+        served
+    };
+    tokio::select! {
+        served = served => served,
+        () = again.cancelled() => {
+            tracing::info!("ended by a second signal");
+            wharf.abandon().await;
+            Ok(())
+        }
+    }
 }
 
-async fn listen(wharf: &Wharf) -> Result<TcpListener> {
+/// The signals that end wharf.
+struct Ends {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Ends {
+    fn new() -> Result<Self> {
+        let terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+        let interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
+        Ok(Self { terminate, interrupt })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
     let http = wharf.http();
-    let address = http.listen;
-    if !address.ip().is_loopback() && http.token.is_none() && !wharf.wants_login() {
+    let mut sockets = passed.into_iter().map(Passed::into_socket).collect::<Result<Vec<_>>>()?;
+    if sockets.is_empty() {
+        sockets.push(match &http.listen {
+            config::Listen::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
+            config::Listen::Address(address) => {
+                TcpListener::bind(address).await.map(Socket::from).with_context(|| {
+                    format!(
+                        "cannot listen on {address}; another program may use the port, choose another with --listen"
+                    )
+                })?
+            }
+        });
+    }
+    for address in sockets.iter().filter_map(Socket::address).filter(|address| !address.ip().is_loopback()) {
+        check_reachable(wharf, address)?;
+    }
+    let names: Vec<String> = sockets.iter().map(|socket| socket.name(http.tls.is_some())).collect();
+    let listener = wharf.listener(sockets).await?;
+    for name in names {
+        tracing::info!("serving MCP at {name}");
+    }
+    Ok(listener)
+}
+
+/// Refuses to serve everybody at an address that other machines can reach.
+fn check_reachable(wharf: &Wharf, address: SocketAddr) -> Result<()> {
+    let http = wharf.http();
+    let certificates = http.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+    if http.token.is_none() && !wharf.wants_login() && !certificates {
         bail!(
             "{address} can be reached from other machines, so a token is needed: name an identity provider in [auth], set \
-             `token_env` in [http] to the name of an environment variable that holds one, or listen on 127.0.0.1"
+             `token_env` in [http] to the name of an environment variable that holds one, ask for certificates of clients with \
+             `client_ca` in [http.tls], or listen on 127.0.0.1"
         );
     }
-    let listener = TcpListener::bind(address).await.with_context(|| {
-        format!("cannot listen on {address}; another program may use the port, choose another with --listen")
-    })?;
-    tracing::info!("serving MCP at http://{}/mcp", listener.local_addr()?);
-    Ok(listener)
+    Ok(())
 }

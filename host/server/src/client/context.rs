@@ -247,9 +247,9 @@ impl Context {
         }
     }
 
-    /// Cancelled when nobody is left to send to: the connection has ended, or wharf stops.
+    /// Cancelled when nobody is left to send to: the connection has ended, or wharf closes.
     pub fn stop(&self) -> &CancellationToken {
-        self.connection.as_deref().unwrap_or(&self.server.stop)
+        self.connection.as_deref().unwrap_or(&self.server.closing)
     }
 
     /// What the plugin is told about this request.

@@ -34,7 +34,8 @@ use crate::{
     tasks::{Memory, Tasks},
 };
 
-/// How long requests that are under way may take to finish when wharf stops or a client's input has ended.
+/// How long requests that are under way may take to finish when wharf stops or a client's input has ended. Over HTTP they have more
+/// time, before wharf stops.
 pub const DRAIN: Duration = Duration::from_secs(1);
 
 /// How long `initialize` and `server/discover` wait for the first load at the most.
@@ -70,8 +71,13 @@ pub struct Server {
     pub seal: Seal,
     /// The URIs of resources whose contents changed.
     pub updates: broadcast::Sender<Arc<str>>,
-    /// Cancelled when wharf shuts down.
+    /// Cancelled when wharf shuts down. What is under way ends a moment later.
     pub stop: CancellationToken,
+    /// Cancelled before that, or with it: nobody is taken in any more over HTTP, and what only waits for changes ends. Requests under
+    /// way may finish.
+    pub closing: CancellationToken,
+    /// Cancelled before that, or with it: whoever distributes requests is told to send them elsewhere.
+    pub draining: CancellationToken,
     /// Calls that go on in the background.
     pub tasks: Arc<Tasks>,
     /// All tasks that work for clients; shutdown waits for them.
@@ -106,6 +112,8 @@ impl Server {
             Some(key) => Seal::with_key(key.0),
             None => Seal::generate().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
         };
+        let closing = stop.child_token();
+        let draining = closing.child_token();
         Ok(Arc::new(Self {
             ledger,
             published,
@@ -117,6 +125,8 @@ impl Server {
             seal,
             updates: broadcast::channel(UPDATES_KEPT).0,
             stop,
+            closing,
+            draining,
             tasks: Tasks::new(Box::new(Memory::new(startup.total_tasks)), startup.total_concurrency / 2),
             tracker: TaskTracker::new(),
             encoders: Revision::ALL.map(|revision| {

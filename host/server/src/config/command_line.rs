@@ -1,7 +1,8 @@
 //! Settings from the command line.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::path::PathBuf;
 
+use super::listen::Listen;
 use crate::access::capability::Access;
 
 /// What the command line adds to the config file.
@@ -11,5 +12,5 @@ pub struct CommandLine {
     pub roots: Vec<PathBuf>,
     /// The access to roots that the plugins named on the command line are granted.
     pub allow_roots: Option<Access>,
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<Listen>,
 }

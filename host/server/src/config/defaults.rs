@@ -39,6 +39,8 @@ pub const LISTEN: &str = "127.0.0.1:7300";
 pub const SESSIONS: usize = 1024;
 pub const SESSION_IDLE_MS: u64 = 3_600_000;
 pub const LISTENS: usize = 1024;
+pub const DRAIN_S: u64 = 30;
+pub const SOCKET_MODE: u32 = 0o660;
 
 pub const MESSAGE_KIB: usize = 8192;
 pub const PAGE_ITEMS: usize = 1000;

@@ -1,6 +1,6 @@
 //! `[http]`: where to listen, who may connect, and how many.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use ::http::Uri;
 use anyhow::{Context, Result, ensure};
@@ -12,13 +12,38 @@ use super::{
     auth,
     bounds::{duration_ms, within_bounds},
     command_line::CommandLine,
-    defaults, raw,
+    defaults,
+    listen::{Listen, parse_listen},
+    raw,
+    tls::{self, Tls},
 };
-use crate::base::principal::Principal;
+use crate::{access::capability::Absolute, base::principal::Principal};
+
+/// The longest time for requests to finish, or to wait before they have to.
+const MAX_DRAIN_S: u64 = 600;
+
+/// Where requests are written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessLog {
+    Stderr,
+    File(PathBuf),
+}
+
+impl AccessLog {
+    /// What no plugin may write for its sake.
+    pub fn trusted(&self) -> Option<PathBuf> {
+        match self {
+            Self::Stderr => None,
+            Self::File(path) => Some(path.clone()),
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
-    pub listen: SocketAddr,
+    pub listen: Listen,
+    /// Who may connect to a Unix socket: the mode of its file.
+    pub socket_mode: u32,
     /// The URL at which clients reach this server, if the config says it.
     pub public_url: Option<String>,
     pub token: Option<Token>,
@@ -31,6 +56,12 @@ pub struct Http {
     pub in_flight: usize,
     /// After how long a legacy event stream is closed, so that its client comes back for the rest. None: never.
     pub poll_after: Option<Duration>,
+    /// How long requests under way may take to finish when wharf ends, and for how long it is told before that it will.
+    pub drain: Duration,
+    pub drain_delay: Duration,
+    pub access_log: Option<AccessLog>,
+    /// None: plain HTTP.
+    pub tls: Option<Tls>,
 }
 
 /// A bearer token. Only its digest is kept, and `Debug` shows nothing of it.
@@ -63,23 +94,20 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Parses an address and a port. `localhost` stands for 127.0.0.1.
-pub fn parse_listen(text: &str) -> Result<SocketAddr> {
-    let address = match text.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}").parse(),
-        None => text.parse(),
-    };
-    address.with_context(|| format!("`{text}` is not an address and port such as {}", defaults::LISTEN))
-}
-
-pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
-    let listen = match command_line.listen {
-        Some(listen) => listen,
+pub fn resolve(raw: raw::Http, command_line: &CommandLine, absolute: Absolute<'_>) -> Result<Http> {
+    let listen = match &command_line.listen {
+        Some(listen) => listen.clone().resolve(&|path| Ok(std::path::absolute(path)?)).context("--listen")?,
         None => {
             let text = raw.listen.as_deref().unwrap_or(defaults::LISTEN);
-            parse_listen(text).context("`listen`")?
+            parse_listen(text).and_then(|listen| listen.resolve(absolute)).context("`listen`")?
         }
     };
+    let socket_mode = raw.socket_mode.unwrap_or(defaults::SOCKET_MODE);
+    ensure!(socket_mode <= 0o777, "`socket_mode` is from 0 to 0o777; write it in octal, such as 0o660");
+    ensure!(
+        listen.socket().is_none() || raw.tls.is_none(),
+        "[http.tls] has no effect on a Unix socket, whose other end is on this machine; remove it"
+    );
     let token = match raw.token_env {
         None => None,
         Some(name) => {
@@ -97,6 +125,7 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
     let own = public_url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.authority().map(|own| own.to_string()));
     Ok(Http {
         listen,
+        socket_mode,
         public_url,
         token,
         allowed_hosts: raw.allowed_hosts.into_iter().chain(own).collect(),
@@ -113,21 +142,26 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine) -> Result<Http> {
             None | Some(0) => None,
             after => Some(duration_ms("poll_after_ms", after, Duration::ZERO)?),
         },
+        drain: seconds("drain_s", raw.drain_s, defaults::DRAIN_S)?,
+        drain_delay: seconds("drain_delay_s", raw.drain_delay_s, 0)?,
+        access_log: match raw.access_log.as_deref() {
+            None => None,
+            Some("stderr") => Some(AccessLog::Stderr),
+            Some(path) => Some(AccessLog::File(absolute(path).context("`access_log`")?)),
+        },
+        tls: raw.tls.map(|raw| tls::resolve(raw, absolute)).transpose().context("[http.tls]")?,
     })
+}
+
+fn seconds(key: &str, given: Option<u64>, default: u64) -> Result<Duration> {
+    let seconds = given.unwrap_or(default);
+    ensure!(seconds <= MAX_DRAIN_S, "`{key}` is from 0 to {MAX_DRAIN_S}");
+    Ok(Duration::from_secs(seconds))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn this_machine_has_a_name() {
-        assert_eq!(parse_listen("localhost:7300").unwrap().to_string(), "127.0.0.1:7300");
-        assert_eq!(parse_listen("[::1]:7300").unwrap().to_string(), "[::1]:7300");
-        for wrong in ["localhost", "localhost:", "wharf.example:7300", "7300", ""] {
-            assert!(parse_listen(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn tokens_match_only_themselves() {

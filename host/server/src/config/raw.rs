@@ -51,6 +51,7 @@ pub struct Icon {
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
     pub listen: Option<String>,
+    pub socket_mode: Option<u32>,
     pub public_url: Option<String>,
     pub token_env: Option<String>,
     pub allowed_hosts: Vec<String>,
@@ -60,6 +61,19 @@ pub struct Http {
     pub listens: Option<usize>,
     pub in_flight: Option<usize>,
     pub poll_after_ms: Option<u64>,
+    pub access_log: Option<String>,
+    pub drain_s: Option<u64>,
+    pub drain_delay_s: Option<u64>,
+    pub tls: Option<Tls>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    pub cert: String,
+    pub key: String,
+    pub client_ca: Option<String>,
+    pub client_cert: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -206,6 +220,7 @@ pub struct Condition {
     pub client: Option<String>,
     pub key: Option<String>,
     pub cert: Option<String>,
+    pub uid: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -16,7 +16,7 @@ use super::{
     command_line::CommandLine,
     defaults, egress,
     face::{self, Face},
-    http::{self, Http},
+    http::{self, AccessLog, Http},
     plugin::{self, DefaultLimits, Origin, PluginConfig},
     protocol::{self, Protocol},
     raw, roles,
@@ -181,7 +181,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         defaults::Sized::for_this_machine().total_concurrency,
         4096,
     )?;
-    let http = http::resolve(raw.http, command_line).context("[http]")?;
+    let http = http::resolve(raw.http, command_line, &absolute).context("[http]")?;
     let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
     let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
     let auth = auth.transpose().context("[auth]")?;
@@ -249,6 +249,9 @@ impl Config {
         let log = self.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
         let now =
             plugins.chain(own).map(Path::to_path_buf).chain(within_folders).chain(log).chain(approvals::trusted());
+        let http = &self.startup.http;
+        let served = http.tls.iter().flat_map(|tls| tls.files().cloned()).chain(http.listen.socket().cloned());
+        let now = now.chain(served).chain(http.access_log.as_ref().and_then(AccessLog::trusted));
         let now = now.chain(self.approvals.programs()).chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
         // What wharf would trust by default at its next start is protected as well, even if this start uses other files.
         let later =
@@ -259,7 +262,10 @@ impl Config {
             from: self.roots.from,
             dirs: self.plugins.iter().flat_map(|plugin| &plugin.grants.dirs.0).cloned().collect(),
             trusted: now.chain(later).chain(self.egress.files()).collect(),
-            secret: self.egress.secrets.values().filter_map(secrets::Source::file).cloned().collect(),
+            secret: {
+                let keys = http.tls.iter().map(|tls| &tls.key);
+                self.egress.secrets.values().filter_map(secrets::Source::file).chain(keys).cloned().collect()
+            },
             egress: self.egress.clone(),
         }
     }
@@ -309,6 +315,18 @@ mod tests {
         assert_eq!(plugin.limits.memory_bytes, 8 << 20);
         assert_eq!(plugin.limits.timeout, Duration::from_secs(30));
         assert_eq!(plugin.grants, Grants::default());
+    }
+
+    #[test]
+    fn no_plugin_reads_the_private_key_or_writes_what_the_server_uses() {
+        let tls = resolved("[http.tls]\ncert='c.pem'\nkey='k.pem'\nclient_ca='ca.pem'").unwrap().places(None);
+        for (path, secret) in [("c.pem", false), ("k.pem", true), ("ca.pem", false)] {
+            let path = Path::new("/etc/wharf").join(path);
+            assert!(tls.trusted.contains(&path), "{}", path.display());
+            assert_eq!(tls.secret.contains(&path), secret, "{}", path.display());
+        }
+        let socket = resolved("[http]\nlisten='unix:mcp.sock'").unwrap().places(None);
+        assert!(socket.trusted.contains(&"/etc/wharf/mcp.sock".into()));
     }
 
     #[test]
@@ -369,6 +387,16 @@ mod tests {
             ("[roles.a]\nwhen='anyone'\ntools=['x']\nroots={within='/srv/a-{b}'}", "the whole name of a folder"),
             ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={concurrency=0}", "`concurrency` is from 1"),
             ("[protocol]\nlist_scope='public'\n[roles.a]\nwhen='anyone'\ntools=['x']", "not the same for everybody"),
+            ("[http]\nlisten='unix:'", "the path of the socket is missing"),
+            ("[http]\nlisten='unix:/a'\nsocket_mode=660", "write it in octal, such as 0o660"),
+            ("[http]\nlisten='unix:/a'\n[http.tls]\ncert='a'\nkey='b'", "has no effect on a Unix socket"),
+            ("[http]\ndrain_s=601", "`drain_s` is from 0 to 600"),
+            ("[http]\ndrain_delay_s=601", "`drain_delay_s` is from 0 to 600"),
+            ("[http.tls]\ncert='a'\nkey='b'\nclient_cert='required'", "`client_cert` needs `client_ca`"),
+            (
+                "[http.tls]\ncert='a'\nkey='b'\nclient_ca='c'\nclient_cert='yes'",
+                "neither \"required\" nor \"optional\"",
+            ),
             ("[http]\npublic_url='https://a.example/mcp'\n[auth]", "there are no `[[auth.issuers]]`"),
             ("[http]\npublic_url='http://a.example/mcp'", "is no https URL"),
             (

@@ -91,7 +91,7 @@ fn conditions(raw: raw::When) -> Result<Vec<Condition>> {
 }
 
 fn condition(raw: raw::Condition) -> Result<Condition> {
-    let raw::Condition { scope, group, issuer, subject, claim, client, key, cert } = raw;
+    let raw::Condition { scope, group, issuer, subject, claim, client, key, cert, uid } = raw;
     let scopes = match scope {
         None => Vec::new(),
         Some(raw::Words::One(scope)) => vec![scope],
@@ -109,6 +109,7 @@ fn condition(raw: raw::Condition) -> Result<Condition> {
         client,
         key,
         certificate: cert,
+        uid,
     };
     ensure!(condition != Condition::default(), "`when` has an empty table; \"anyone\" is for everybody");
     ensure!(

@@ -87,4 +87,7 @@ pub trait Journal: Send + Sync {
     fn ended(&self, run: &Run<'_>, room: Room) -> Promise<Option<u64>>;
 
     fn note(&self, event: &Event);
+
+    /// Whether runs may begin, as far as the journal is concerned.
+    fn can_record(&self) -> bool;
 }

@@ -40,6 +40,11 @@ impl Observers {
         self.0.is_some() || tracing::enabled!(tracing::Level::DEBUG)
     }
 
+    /// Whether runs may begin, as far as the journal is concerned if there is one.
+    pub fn can_record(&self) -> bool {
+        self.journal().is_none_or(Journal::can_record)
+    }
+
     /// Tells the journal, if there is one.
     pub fn note(&self, event: impl FnOnce() -> Event) {
         if let Some(journal) = self.journal() {

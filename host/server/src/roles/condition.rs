@@ -16,6 +16,8 @@ pub struct Condition {
     pub key: Option<String>,
     /// A name in the certificate of the client.
     pub certificate: Option<String>,
+    /// The user, by number, whose program connected to a Unix socket.
+    pub uid: Option<u32>,
 }
 
 /// The claims in which providers name the client, the standard one first.
@@ -35,7 +37,7 @@ impl Condition {
     /// Whether all holds but the scopes.
     fn fits(&self, identity: &Identity) -> bool {
         // Destructured completely, so that whoever adds a condition decides here what it asks for.
-        let Self { scopes: _, issuer, subject, claims, client, key, certificate } = self;
+        let Self { scopes: _, issuer, subject, claims, client, key, certificate, uid } = self;
         let user = match &identity.principal {
             Principal::User(user) => Some(user),
             _ => None,
@@ -51,6 +53,7 @@ impl Condition {
                 named.is_some_and(|named| named.first() == Some(client))
             })
             && key.as_ref().is_none_or(|key| matches!(&identity.principal, Principal::Key(id) if **id == **key))
+            && uid.is_none_or(|uid| identity.principal == Principal::Local(uid))
             && certificate.as_ref().is_none_or(|name| identity.names.contains(name))
     }
 }

@@ -6,9 +6,10 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -19,7 +20,10 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    base::ledger::{Account, Holder, Ledger},
+    base::{
+        certificate::Certificate,
+        ledger::{Account, Holder, Ledger},
+    },
     client::server::Server,
 };
 
@@ -38,10 +42,27 @@ pub struct Connections {
     last: AtomicU64,
 }
 
+/// Where a connection comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remote {
+    Address(IpAddr),
+    /// A program of this user of the machine, by number.
+    Local(u32),
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Local(user) => write!(f, "uid {user}"),
+        }
+    }
+}
+
 /// The other end of a connection.
 pub struct Peer {
     number: u64,
-    address: IpAddr,
+    remote: Remote,
     client: Holder,
     began: Instant,
     /// Whether a request of it was admitted.
@@ -52,27 +73,46 @@ pub struct Peer {
     busy: AtomicUsize,
     /// When it last stopped reading, in milliseconds since `began`, plus one. Zero while it reads.
     stalled: AtomicU64,
+    /// The certificate that the client showed.
+    certificate: OnceLock<Arc<Certificate>>,
     /// Cancelled when the connection must be ended to make room.
     pub end: CancellationToken,
 }
 
 impl Peer {
-    fn new(number: u64, address: IpAddr, began: Instant, ledger: &Arc<Ledger>) -> Self {
+    fn new(number: u64, remote: Remote, began: Instant, ledger: &Arc<Ledger>) -> Self {
         Self {
             number,
-            address,
-            client: ledger.client(&address.to_string()),
+            remote,
+            client: ledger.client(&remote.to_string()),
             began,
             admitted: AtomicBool::new(false),
             strangers: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
             stalled: AtomicU64::new(0),
+            certificate: OnceLock::new(),
             end: CancellationToken::new(),
         }
     }
 
-    pub fn address(&self) -> IpAddr {
-        self.address
+    pub fn remote(&self) -> Remote {
+        self.remote
+    }
+
+    /// Who the client is by its certificate, if it showed one.
+    pub fn certificate(&self) -> Option<&Arc<Certificate>> {
+        self.certificate.get()
+    }
+
+    /// Notes the certificate that the client showed when it connected.
+    pub fn showed(&self, certificate: Arc<Certificate>) {
+        // A connection shows one certificate, at its beginning.
+        self.certificate.set(certificate).ok();
+    }
+
+    /// Whether a request of it was ever admitted.
+    pub fn is_admitted(&self) -> bool {
+        self.admitted.load(Ordering::Relaxed)
     }
 
     pub fn account(&self) -> &Account {
@@ -159,12 +199,12 @@ impl Connections {
     }
 
     /// Takes a new connection in, and ends another one for it if necessary. None: there is no room.
-    pub fn enter(self: &Arc<Self>, address: IpAddr, ledger: &Arc<Ledger>) -> Option<Place> {
+    pub fn enter(self: &Arc<Self>, remote: Remote, ledger: &Arc<Ledger>) -> Option<Place> {
         let mut open = self.open.lock();
-        let of_one = || open.values().filter(|peer| peer.address == address).count();
+        let of_one = || open.values().filter(|peer| peer.remote == remote).count();
         let of_one_only = open.len() >= self.most_of_one && of_one() >= self.most_of_one;
         if of_one_only || open.len() >= self.most {
-            let candidates = open.values().filter(|peer| !of_one_only || peer.address == address);
+            let candidates = open.values().filter(|peer| !of_one_only || peer.remote == remote);
             let ranked = candidates.filter_map(|peer| Some((peer.rank()?, peer.number)));
             // Of several with the smallest rank, the oldest is ended.
             let (_, number) = ranked.min()?;
@@ -172,7 +212,7 @@ impl Connections {
             open.remove(&number)?.end.cancel();
         }
         let number = self.last.fetch_add(1, Ordering::Relaxed);
-        let peer = Arc::new(Peer::new(number, address, self.began, ledger));
+        let peer = Arc::new(Peer::new(number, remote, self.began, ledger));
         open.insert(number, Arc::clone(&peer));
         Some(Place { all: Arc::clone(self), peer })
     }
@@ -185,15 +225,16 @@ pub fn peer<B>(request: &http::Request<B>, server: &Server) -> Arc<Peer> {
         return Arc::clone(peer);
     }
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-    Arc::new(Peer::new(0, address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), Instant::now(), &server.ledger))
+    let remote = Remote::Address(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()));
+    Arc::new(Peer::new(0, remote, Instant::now(), &server.ledger))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn address(last: u8) -> IpAddr {
-        [127, 0, 0, last].into()
+    fn address(last: u8) -> Remote {
+        Remote::Address([127, 0, 0, last].into())
     }
 
     #[test]

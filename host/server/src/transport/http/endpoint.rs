@@ -25,6 +25,7 @@ use wharf_protocol::{
 };
 
 use super::{
+    access_log::Noted,
     body::{Hold, read_message},
     connections::Peer,
     headers::{VERSION_HEADER, accepts, text},
@@ -68,6 +69,8 @@ struct From<'a> {
     peer: &'a Arc<Peer>,
     caller: &'a Caller,
     charge: Arc<Charge>,
+    /// What the access log will say, if there is one.
+    noted: Option<Arc<Noted>>,
 }
 
 /// What all requests at the endpoint share.
@@ -99,14 +102,14 @@ impl Endpoint {
         peer: &Arc<Peer>,
         caller: &Caller,
     ) -> Result<HttpResponse, Refused> {
-        let (http::request::Parts { headers, .. }, body) = request.into_parts();
+        let (http::request::Parts { headers, mut extensions, .. }, body) = request.into_parts();
         if !accepts(&headers, "application/json") || !accepts(&headers, "text/event-stream") {
             let message = "Accept must name application/json and text/event-stream";
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, message));
         }
         let incoming = self.server.ledger.incoming(peer.account());
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
-        let from = From { peer, caller, charge: Arc::new(charge) };
+        let from = From { peer, caller, charge: Arc::new(charge), noted: extensions.remove() };
         match Frame::parse(&body) {
             Ok(Frame::One(message)) => self.message(&headers, message, from).await,
             Ok(Frame::Batch(messages)) => self.batch(&headers, messages, from).await,
@@ -149,6 +152,9 @@ impl Endpoint {
         request: Request,
         from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
+        if let Some(noted) = &from.noted {
+            noted.asks(&self.server, &request);
+        }
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
@@ -419,7 +425,7 @@ impl Endpoint {
                 () = feed.run(&*session, &outbox) => {}
                 () = listening.ended.cancelled() => {}
                 () = read.abandoned(TAKE_UP) => {}
-                () = server.stop.cancelled() => {}
+                () = server.closing.cancelled() => read.dismiss(),
             }
             None
         });

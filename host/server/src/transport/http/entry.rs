@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, header};
 use wharf_protocol::RpcError;
 
 use super::{
+    access_log::Noted,
     body::peek_id,
     connections::{Peer, peer},
     guard, refused,
@@ -26,23 +27,36 @@ pub struct Entered {
 /// Lets a request in, or turns it away and tells the operator.
 pub async fn enter(server: &Server, request: HttpRequest) -> Result<Entered, HttpResponse> {
     let peer = peer(&request, server);
-    match identify(server, request.headers(), request.uri().query()).await {
-        Ok(caller) => Ok(Entered { request, peer, caller }),
+    match identify(server, &peer, request.headers(), request.uri().query()).await {
+        Ok(caller) => {
+            if let Some(noted) = request.extensions().get::<Arc<Noted>>() {
+                noted.by(caller.principal());
+            }
+            Ok(Entered { request, peer, caller })
+        }
         Err(refusal) => {
-            server.refusals.say_of(refusal.message(), || refusal.detail(request.headers(), peer.address()));
+            server.refusals.say_of(refusal.message(), || refusal.detail(request.headers(), peer.remote()));
             Err(turn_away(server, refusal, request).await)
         }
     }
 }
 
 /// Who makes a request. `query`: what follows the `?` of its URL.
-async fn identify(server: &Server, headers: &HeaderMap, query: Option<&str>) -> Result<Caller, guard::Refusal> {
+async fn identify(
+    server: &Server,
+    peer: &Peer,
+    headers: &HeaderMap,
+    query: Option<&str>,
+) -> Result<Caller, guard::Refusal> {
     let config = &server.startup.http;
-    guard::check(config, headers)?;
-    let identity = match &server.auth {
-        None => Arc::new(Identity::of(guard::principal(config, headers)?)),
+    guard::check(config, headers, peer.remote())?;
+    let mut identity = match &server.auth {
+        None => Arc::new(Identity::of(guard::principal(config, headers, peer)?)),
         Some(auth) => auth.check(headers, query).await.map_err(guard::Refusal::Login)?,
     };
+    if let Some(certificate) = peer.certificate() {
+        identity = Arc::new(Identity { names: certificate.names.clone(), ..Identity::clone(&identity) });
+    }
     let caller = Caller::Known(identity);
     if server.rights(&caller).is_some_and(|rights| rights.is_nothing()) {
         return Err(guard::Refusal::Login(Refused::Role));

@@ -2,10 +2,9 @@
 //! browser send requests to it. So `Host` must be a name of this server, and a web page must be from this server or an origin
 //! that is listed.
 
-use std::net::IpAddr;
-
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
+use super::connections::{Peer, Remote};
 use crate::{auth, base::principal::Principal, config::Http};
 
 /// Why a request is turned away.
@@ -19,6 +18,8 @@ pub enum Refusal {
     NoToken,
     /// 401: the token is not the right one.
     WrongToken,
+    /// 403: the connection has no certificate of a client.
+    NoCertificate,
     /// An identity provider's token is needed, and there is none that is good.
     Login(auth::Refused),
 }
@@ -30,6 +31,7 @@ impl Refusal {
             Self::Origin => "this origin is not allowed; add it to `allowed_origins` in [http]",
             Self::NoToken => "a bearer token is needed",
             Self::WrongToken => "the bearer token is not the right one",
+            Self::NoCertificate => "a client certificate is needed",
             Self::Login(auth::Refused::NoToken) => "an access token is needed; log in first",
             Self::Login(auth::Refused::Invalid(_)) => "the access token is not good",
             Self::Login(auth::Refused::Malformed(_)) => "the access token is not where it belongs",
@@ -42,7 +44,7 @@ impl Refusal {
     }
 
     /// What was refused, for the operator. Tokens are not shown.
-    pub fn detail(&self, headers: &HeaderMap, peer: IpAddr) -> String {
+    pub fn detail(&self, headers: &HeaderMap, peer: Remote) -> String {
         let shown = |name| {
             let values = headers.get_all(&name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
             format!("{name}: {}", values.collect::<Vec<_>>().join(" and "))
@@ -50,18 +52,18 @@ impl Refusal {
         let what = match self {
             Self::Host => shown(header::HOST),
             Self::Origin if headers.contains_key(header::ORIGIN) => shown(header::ORIGIN),
-            Self::Origin => shown(header::HeaderName::from_static("sec-fetch-site")),
+            Self::Origin => shown(SITE),
             Self::Login(auth::Refused::Invalid(why) | auth::Refused::Malformed(why)) => {
                 return format!("{why}, from {peer}");
             }
-            Self::NoToken | Self::WrongToken | Self::Login(_) => return format!("from {peer}"),
+            Self::NoToken | Self::WrongToken | Self::NoCertificate | Self::Login(_) => return format!("from {peer}"),
         };
         format!("{what}, from {peer}")
     }
 
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
+            Self::Host | Self::Origin | Self::NoCertificate => StatusCode::FORBIDDEN,
             Self::Login(auth::Refused::Scope(_) | auth::Refused::Role) => StatusCode::FORBIDDEN,
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::Login(auth::Refused::NoToken | auth::Refused::Invalid(_)) => StatusCode::UNAUTHORIZED,
@@ -73,7 +75,7 @@ impl Refusal {
     /// The `WWW-Authenticate` header, if a token would help.
     pub fn challenge(&self, settings: Option<&auth::Settings>) -> Option<HeaderValue> {
         match self {
-            Self::Host | Self::Origin => None,
+            Self::Host | Self::Origin | Self::NoCertificate => None,
             Self::Login(refused) => auth::metadata::challenge(settings?, refused),
             Self::NoToken => Some(HeaderValue::from_static("Bearer realm=\"wharf\"")),
             Self::WrongToken => Some(HeaderValue::from_static(
@@ -83,8 +85,12 @@ impl Refusal {
     }
 }
 
-/// Checks from where a request comes.
-pub fn check(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
+/// Checks from where a request comes. No web page reaches a Unix socket, and its clients name any host. But a proxy in front of it
+/// passes on what pages send, which shows by its headers.
+pub fn check(config: &Http, headers: &HeaderMap, from: Remote) -> Result<(), Refusal> {
+    if matches!(from, Remote::Local(_)) && !from_page(headers) {
+        return Ok(());
+    }
     if !host_allowed(config, headers) {
         return Err(Refusal::Host);
     }
@@ -92,14 +98,30 @@ pub fn check(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Checks only that the request names this server, for what every web page may read.
-pub fn check_host(config: &Http, headers: &HeaderMap) -> Result<(), Refusal> {
-    if host_allowed(config, headers) { Ok(()) } else { Err(Refusal::Host) }
+pub fn check_host(config: &Http, headers: &HeaderMap, from: Remote) -> Result<(), Refusal> {
+    let local = matches!(from, Remote::Local(_)) && !from_page(headers);
+    if local || host_allowed(config, headers) { Ok(()) } else { Err(Refusal::Host) }
 }
 
-/// Who makes a request, where no identity provider says so.
-pub fn principal(config: &Http, headers: &HeaderMap) -> Result<Principal, Refusal> {
+const SITE: header::HeaderName = header::HeaderName::from_static("sec-fetch-site");
+
+/// Whether a request is from a web page, as far as browsers say so.
+fn from_page(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN) || headers.contains_key(SITE)
+}
+
+/// Who makes a request, where no identity provider says so: whoever has the token if one is needed, else whom the connection shows.
+pub fn principal(config: &Http, headers: &HeaderMap, peer: &Peer) -> Result<Principal, Refusal> {
     match &config.token {
-        None => Ok(Principal::Anonymous),
+        None => match (peer.certificate(), peer.remote()) {
+            (Some(certificate), _) => Ok(Principal::Certificate(certificate.name().into())),
+            (None, Remote::Local(user)) => Ok(Principal::Local(user)),
+            // Whoever wants certificates of clients does not want to serve everybody.
+            (None, Remote::Address(_)) if config.tls.as_ref().is_some_and(|tls| tls.clients.is_some()) => {
+                Err(Refusal::NoCertificate)
+            }
+            (None, Remote::Address(_)) => Ok(Principal::Anonymous),
+        },
         Some(token) => match bearer(headers) {
             Some(given) if token.matches(given) => Ok(token.principal().clone()),
             Some(_) => Err(Refusal::WrongToken),
@@ -120,8 +142,8 @@ fn host_allowed(config: &Http, headers: &HeaderMap) -> bool {
     let name = without_port(host);
     let local = ["localhost", "127.0.0.1", "[::1]"].iter().any(|local| name.eq_ignore_ascii_case(local));
     // If the server listens on a certain address, that address is a name of it too.
-    let listen = config.listen.ip();
-    let own = !listen.is_unspecified() && name.trim_matches(['[', ']']).parse() == Ok(listen);
+    let listen = config.listen.address().map(|address| address.ip()).filter(|address| !address.is_unspecified());
+    let own = listen.is_some_and(|listen| name.trim_matches(['[', ']']).parse() == Ok(listen));
     let listed = config
         .allowed_hosts
         .iter()
@@ -145,20 +167,23 @@ fn without_port(host: &str) -> &str {
 fn origin_allowed(config: &Http, headers: &HeaderMap) -> bool {
     let listed = |origin: &str| config.allowed_origins.iter().any(|allowed| allowed == origin);
     if headers.contains_key(header::ORIGIN) {
-        return single(headers, header::ORIGIN).is_some_and(|origin| listed(origin) || is_own(origin, headers));
+        return single(headers, header::ORIGIN)
+            .is_some_and(|origin| listed(origin) || is_own(origin, headers, config.tls.is_some()));
     }
     // Without `Origin`, the request may still be from a web page, such as one that loads an image or a script.
-    let site = header::HeaderName::from_static("sec-fetch-site");
-    !headers.contains_key(&site) || single(headers, site).is_some_and(|site| site == "none" || site == "same-origin")
+    !headers.contains_key(SITE) || single(headers, SITE).is_some_and(|site| site == "none" || site == "same-origin")
 }
 
-/// Whether an origin is this server, whose name in `Host` has been checked before.
-fn is_own(origin: &str, headers: &HeaderMap) -> bool {
+/// Whether an origin is this server, whose name in `Host` has been checked before. `secure`: the server speaks TLS, so that a page that
+/// came without it is from somebody else, who only has the same name. Without TLS here, there may be a proxy that ends it.
+fn is_own(origin: &str, headers: &HeaderMap, secure: bool) -> bool {
     let host = single(headers, header::HOST).unwrap_or_default();
-    origin
-        .strip_prefix("http://")
-        .or_else(|| origin.strip_prefix("https://"))
-        .is_some_and(|own| own.eq_ignore_ascii_case(host))
+    let is = |scheme: &str, port: &str| {
+        // Browsers leave out the port that a scheme has anyway; others may write it.
+        let plain = |authority: &'_ str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
+        origin.strip_prefix(scheme).is_some_and(|own| plain(own) == plain(host))
+    };
+    is("https://", ":443") || (!secure && is("http://", ":80"))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -173,7 +198,8 @@ mod tests {
 
     fn config() -> Http {
         Http {
-            listen: "127.0.0.1:7300".parse().unwrap(),
+            listen: crate::config::parse_listen("127.0.0.1:7300").unwrap(),
+            socket_mode: 0,
             public_url: None,
             token: None,
             allowed_hosts: vec!["wharf.example".into()],
@@ -183,6 +209,54 @@ mod tests {
             listens: 1,
             in_flight: 1,
             poll_after: None,
+            access_log: None,
+            drain: std::time::Duration::ZERO,
+            drain_delay: std::time::Duration::ZERO,
+            tls: None,
+        }
+    }
+
+    const TCP: Remote = Remote::Address(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+
+    #[test]
+    fn at_a_unix_socket_only_pages_are_looked_at() {
+        for (headers, expected) in [
+            (&[][..], Ok(())),
+            (&[("host", "any.example")], Ok(())),
+            (&[("host", "evil.example"), ("origin", "http://evil.example")], Err(Refusal::Host)),
+            (&[("host", "evil.example"), ("sec-fetch-site", "same-origin")], Err(Refusal::Host)),
+            (&[("host", "localhost"), ("origin", "http://evil.example")], Err(Refusal::Origin)),
+            (&[("host", "wharf.example"), ("origin", "https://app.example")], Ok(())),
+        ] {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(*name, value.parse().unwrap());
+            }
+            assert_eq!(check(&config(), &map, Remote::Local(1000)), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_came_without_tls_is_not_from_a_server_with_tls() {
+        let tls = crate::config::tls::Tls { cert: "c".into(), key: "k".into(), clients: None };
+        let (plain, secure) = (config(), Http { tls: Some(tls), ..config() });
+        for (host, origin, with_plain, with_tls) in [
+            ("localhost:7300", "https://localhost:7300", true, true),
+            ("localhost:7300", "http://localhost:7300", true, false),
+            ("localhost", "https://localhost", true, true),
+            ("localhost:443", "https://localhost", true, true),
+            ("localhost", "https://localhost:443", true, true),
+            ("localhost:80", "https://localhost", false, false),
+            ("localhost:80", "http://localhost", true, false),
+            ("localhost:443", "http://localhost", false, false),
+            ("localhost", "https://localhost:7300", false, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", host.parse().unwrap());
+            headers.insert("origin", origin.parse().unwrap());
+            for (config, expected) in [(&plain, with_plain), (&secure, with_tls)] {
+                assert_eq!(check(config, &headers, TCP).is_ok(), expected, "{host} {origin} {:?}", config.tls);
+            }
         }
     }
 
@@ -217,7 +291,7 @@ mod tests {
             for (name, value) in headers {
                 map.append(*name, value.parse().unwrap());
             }
-            assert_eq!(check(&config(), &map).map(|_| ()), expected, "{headers:?}");
+            assert_eq!(check(&config(), &map, TCP).map(|_| ()), expected, "{headers:?}");
         }
     }
 }

@@ -1,19 +1,24 @@
 //! The HTTP server: accepts connections and bounds their number and duration. What is at which path is in `routes`.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use axum::Router;
+use anyhow::Result;
+use futures_util::future::select_all;
 use http::{HeaderValue, header};
 use rustix::process::{Resource, getrlimit};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
     task::JoinSet,
 };
 
 use super::{
-    connections::{Connections, Place},
+    connections::{Connections, Peer, Place, Remote},
+    front::Front,
+    http2::{self, Cut},
     paced::{PACE, Paced},
     routes::routes,
+    socket::{Accepted, Socket},
+    tls::{Secured, Tls},
 };
 use crate::client::server::{DRAIN, Server};
 
@@ -26,44 +31,119 @@ const BUFFER_BYTES: usize = 128 << 10;
 /// The path at which MCP is served.
 const PATH: &str = "/mcp";
 
-/// Serves until wharf stops. Requests that are under way then have a second to finish.
-pub async fn serve(server: Arc<Server>, listener: TcpListener) {
-    let app = routes(&server, PATH);
-    let connections = Connections::new(most_connections());
-    let mut open = JoinSet::new();
-    loop {
-        let (stream, address) = tokio::select! {
-            accepted = accept(&listener) => accepted,
-            Some(_) = open.join_next() => continue,
-            () = server.stop.cancelled() => break,
+/// The sockets at which clients arrive, with what is needed to serve them. Whichever they arrive at, they share sessions and limits.
+pub struct Listener {
+    server: Arc<Server>,
+    sockets: Vec<Socket>,
+    tls: Option<Arc<Tls>>,
+    front: Arc<Front>,
+}
+
+impl Listener {
+    /// Reads the certificate and opens the access log, if the config names them.
+    pub async fn new(server: &Arc<Server>, sockets: Vec<Socket>) -> Result<Self> {
+        let tls = match &server.startup.http.tls {
+            None => None,
+            Some(files) => Some(Tls::open(files).await?),
         };
-        let Some(place) = connections.enter(address.ip(), &server.ledger) else {
-            server.refusals.say("a connection, because there are too many that are being served");
-            continue;
-        };
-        open.spawn(serve_connection(Arc::clone(&server), stream, place, app.clone()));
+        let front = Arc::new(Front::new(routes(server, PATH), server.startup.http.access_log.as_ref())?);
+        Ok(Self { server: Arc::clone(server), sockets, tls, front })
     }
-    drop(listener);
-    if tokio::time::timeout(DRAIN, async { while open.join_next().await.is_some() {} }).await.is_err() {
-        tracing::info!("stopped with connections open");
+
+    /// Serves until wharf closes, and then until all requests are answered that are under way. If that takes longer than the operator
+    /// allows, the rest is ended.
+    pub async fn serve(self) {
+        let Self { server, sockets, tls, front } = self;
+        let connections = Connections::new(most_connections());
+        let mut open = JoinSet::new();
+        if let Some(tls) = &tls {
+            server.tracker.spawn(Arc::clone(tls).follow(server.closing.clone()));
+        }
+        loop {
+            let (stream, remote) = tokio::select! {
+                accepted = accept(&sockets) => accepted,
+                Some(_) = open.join_next() => continue,
+                () = server.closing.cancelled() => break,
+            };
+            let Some(place) = connections.enter(remote, &server.ledger) else {
+                server.refusals.say("a connection, because there are too many that are being served");
+                continue;
+            };
+            let (server, front) = (Arc::clone(&server), Arc::clone(&front));
+            match stream {
+                Accepted::Tcp(stream) => drop(open.spawn(connect(server, stream, place, front, tls.clone()))),
+                // Its other end is on this machine, so that there is nobody to hide it from.
+                Accepted::Unix(stream) => drop(open.spawn(connect(server, stream, place, front, None))),
+            }
+        }
+        drop(sockets);
+        let finished = async { while open.join_next().await.is_some() {} };
+        let too_long = async {
+            tokio::select! {
+                () = tokio::time::sleep(server.startup.http.drain) => {}
+                () = async { server.stop.cancelled().await; tokio::time::sleep(DRAIN).await } => {}
+            }
+        };
+        tokio::select! {
+            () = finished => {}
+            () = too_long => tracing::info!("stopped with connections open"),
+        }
     }
 }
 
-async fn serve_connection(server: Arc<Server>, stream: TcpStream, place: Place, app: Router) {
-    let app = hyper_util::service::TowerToHyperService::new(app);
-    let peer = Arc::clone(&place.peer);
-    let service = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(Arc::clone(&peer));
-        let (answer, peer) = (hyper::service::Service::call(&app, request), Arc::clone(&peer));
-        async move {
-            let mut response = answer.await?;
-            if peer.has_asked_enough() {
-                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+/// The next connection at any of the sockets.
+async fn accept(sockets: &[Socket]) -> (Accepted, Remote) {
+    match sockets {
+        [] => std::future::pending().await,
+        [socket] => socket.accept().await,
+        sockets => select_all(sockets.iter().map(|socket| Box::pin(socket.accept()))).await.0,
+    }
+}
+
+/// Serves a connection from its first byte to its last.
+async fn connect<S>(server: Arc<Server>, stream: S, place: Place, front: Arc<Front>, tls: Option<Arc<Tls>>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let peer = &place.peer;
+    let stream = Paced::new(stream, Arc::clone(peer), PACE);
+    let Some(tls) = tls else { return http1(&server, stream, peer, &front).await };
+    let secured = tokio::select! {
+        secured = tls.accept(stream) => secured,
+        // Nothing was asked for yet.
+        () = peer.end.cancelled() => return,
+        () = server.closing.cancelled() => return,
+    };
+    match secured {
+        Ok(Secured { stream, certificate, h2 }) => {
+            if let Some(certificate) = certificate {
+                peer.showed(certificate);
             }
-            Ok::<_, Infallible>(response)
+            if h2 {
+                http2::serve(&server, stream, peer, &front, PACE).await
+            } else {
+                http1(&server, stream, peer, &front).await
+            }
         }
+        Err(error) => {
+            server
+                .refusals
+                .say_of("a client with which TLS does not come about", || format!("{error}, from {}", peer.remote()));
+        }
+    }
+}
+
+async fn http1<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, front: &Front)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = hyper::service::service_fn(async |request| {
+        let mut response = front.answer(request, peer).await?;
+        if peer.has_asked_enough() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok::<_, Infallible>(response)
     });
-    let stream = Paced::new(stream, Arc::clone(&place.peer), PACE);
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(hyper_util::rt::TokioTimer::new())
         .header_read_timeout(HEADERS)
@@ -73,16 +153,20 @@ async fn serve_connection(server: Arc<Server>, stream: TcpStream, place: Place, 
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         // The connection is ended to make room for another.
-        () = place.peer.end.cancelled() => return,
-        () = server.stop.cancelled() => {
+        () = peer.end.cancelled() => return,
+        () = server.closing.cancelled() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                ended = connection => ended,
+                // Strangers do not keep wharf from ending.
+                () = tokio::time::sleep(DRAIN), if !peer.is_admitted() => return,
+            }
         }
     };
     if let Err(error) = ended {
         let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
         if cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::TimedOut) {
-            server.refusals.say("a client that does not read what it is sent: its connection was ended");
+            server.refusals.say(Cut::Unread.message());
         }
         tracing::debug!("connection: {error}");
     }
@@ -93,20 +177,4 @@ fn most_connections() -> usize {
     let files =
         getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     CONNECTIONS.min(files / 2).max(1)
-}
-
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                // Small answers are sent at once. Without this option they would only be slower, so an error does not matter.
-                stream.set_nodelay(true).ok();
-                return (stream, peer);
-            }
-            Err(error) => {
-                tracing::warn!("cannot accept connections: {error}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
 }

@@ -11,7 +11,7 @@ use axum::{
 use http::{Method, StatusCode};
 use tower_http::cors::{Any, CorsLayer};
 
-use super::{guard, refused::json};
+use super::{connections::peer, guard, refused::json};
 use crate::{auth::metadata, client::server::Server};
 
 #[derive(Clone)]
@@ -55,7 +55,8 @@ async fn issuer(State(shared): State<Shared>, request: HttpRequest) -> HttpRespo
 
 impl Shared {
     fn served(&self, request: &HttpRequest) -> Option<&Arc<crate::auth::Auth>> {
-        guard::check_host(&self.server.startup.http, request.headers()).ok()?;
+        let from = peer(request, &self.server).remote();
+        guard::check_host(&self.server.startup.http, request.headers(), from).ok()?;
         self.server.auth.as_ref()
     }
 }

@@ -1,11 +1,15 @@
 //! MCP over HTTP: Streamable HTTP, and its predecessor HTTP+SSE.
 
+pub mod access_log;
 pub mod body;
 pub mod connections;
 pub mod endpoint;
 pub mod entry;
+pub mod front;
 pub mod guard;
 pub mod headers;
+pub mod health;
+pub mod http2;
 pub mod listener;
 mod login;
 pub mod paced;
@@ -14,5 +18,7 @@ pub mod reply;
 pub mod resume;
 pub mod routes;
 pub mod sessions;
+pub mod socket;
 pub mod sse_legacy;
 mod status;
+pub mod tls;

@@ -111,11 +111,14 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
-    use crate::{base::ledger::Ledger, transport::http::connections::Connections};
+    use crate::{
+        base::ledger::Ledger,
+        transport::http::connections::{Connections, Remote},
+    };
 
     fn paced(pace: Duration) -> (Paced<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
         let (near, far) = duplex(1024);
-        let place = Connections::new(1).enter([127, 0, 0, 1].into(), &Ledger::new(1 << 20)).unwrap();
+        let place = Connections::new(1).enter(Remote::Local(0), &Ledger::new(1 << 20)).unwrap();
         (Paced::new(near, Arc::clone(&place.peer), pace), far)
     }
 

@@ -162,6 +162,8 @@ struct State {
     read: u64,
     bytes: usize,
     ended: bool,
+    /// Whether the reader is told, when it has ended, when to come back.
+    dismissed: bool,
     /// Counts readers. Only the latest one may read.
     reader: u64,
     attached: bool,
@@ -172,7 +174,7 @@ struct State {
 impl State {
     fn new() -> Self {
         let (events, bytes, ended, attached) = (VecDeque::new(), 0, false, false);
-        Self { events, first: 1, next: 1, read: 1, bytes, ended, reader: 0, attached, busy: None }
+        Self { events, first: 1, next: 1, read: 1, bytes, ended, dismissed: false, reader: 0, attached, busy: None }
     }
 
     fn drop_first(&mut self) {
@@ -224,6 +226,11 @@ impl EventLog {
         self.changed();
     }
 
+    /// Lets the reader know, when the stream has ended, that it may come back: to another server, or to the next one here.
+    pub fn dismiss(&self) {
+        self.state.lock().dismissed = true;
+    }
+
     /// Returns when there has been no reader for so long.
     pub async fn abandoned(&self, patience: Duration) {
         let mut changes = self.changes.subscribe();
@@ -255,6 +262,7 @@ impl EventLog {
             attached: Attached { log: self, reader, _hold: hold },
             next: from,
             primed,
+            dismissed: false,
         };
         Body::from_stream(stream::unfold(reader, |mut reader| async move {
             let bytes = reader.next().await?;
@@ -303,6 +311,8 @@ struct Reader {
     leave_at: Option<Instant>,
     next: u64,
     primed: bool,
+    /// Whether it was told when to come back.
+    dismissed: bool,
 }
 
 impl Reader {
@@ -331,7 +341,10 @@ impl Reader {
                     return Some(log.event(at, &text));
                 }
                 if state.ended {
-                    return None;
+                    let told = std::mem::replace(&mut self.dismissed, true);
+                    let last = || format!("retry: {}\n\n", RETRY.as_millis()).into();
+                    let tells = state.dismissed && !told && log.revision.has(Feature::EventIds);
+                    return tells.then(last);
                 }
             }
             let leave_at = self.leave_at;

@@ -1,12 +1,12 @@
 //! What is served at which path. The path of MCP itself leads to `endpoint`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
     extract::{Request as HttpRequest, State},
-    response::{IntoResponse, Response as HttpResponse},
-    routing::{any, get},
+    response::Response as HttpResponse,
+    routing::any,
 };
 use http::{HeaderValue, Method, StatusCode, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
@@ -14,12 +14,16 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use super::{
     endpoint::{Endpoint, Lasting, SESSION_HEADER},
     entry::{Entered, enter},
-    guard, login,
+    front::REQUEST_ID,
+    health, login,
     refused::Refused,
     reply::ending,
     sse_legacy,
 };
 use crate::client::server::Server;
+
+/// For how long a browser need not ask again what a page may send.
+const PREFLIGHT: Duration = Duration::from_secs(600);
 
 /// All routes, with MCP at this path.
 pub fn routes(server: &Arc<Server>, path: &str) -> Router {
@@ -27,11 +31,11 @@ pub fn routes(server: &Arc<Server>, path: &str) -> Router {
     let shared = Arc::new(Endpoint::new(server));
     // Many servers accept a slash after their path, so clients are often configured with one.
     let path = path.trim_end_matches('/');
-    let mut app = Router::new().route(&format!("{path}/"), any(endpoint)).route("/healthz", get(health));
+    let mut app = Router::new().route(&format!("{path}/"), any(endpoint));
     if !path.is_empty() {
         app = app.route(path, any(endpoint));
     }
-    let mut app = app.with_state(Arc::clone(&shared));
+    let mut app = app.with_state(Arc::clone(&shared)).merge(health::routes(server));
     if config.protocol.sse {
         app = app.merge(sse_legacy::routes(shared));
     }
@@ -52,19 +56,8 @@ fn cors(origins: &[String]) -> CorsLayer {
         // All headers are allowed, because which `Mcp-Param-*` headers there are depends on the tools. The origin is what
         // matters.
         .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers([SESSION_HEADER, header::WWW_AUTHENTICATE])
-}
-
-async fn health(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    let refusal = guard::check(&shared.server.startup.http, request.headers()).err();
-    // Whether the server is alive is no secret, so no token is needed.
-    if matches!(refusal, Some(guard::Refusal::Host | guard::Refusal::Origin)) {
-        StatusCode::FORBIDDEN.into_response()
-    } else if *shared.server.published.ready.borrow() {
-        "ok\n".into_response()
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "loading\n").into_response()
-    }
+        .expose_headers([SESSION_HEADER, REQUEST_ID, header::WWW_AUTHENTICATE, header::RETRY_AFTER])
+        .max_age(PREFLIGHT)
 }
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {

@@ -1,7 +1,7 @@
 //! HTTP+SSE, the transport of 2024-11-05: the server sends everything on one event stream, and the client posts its messages to
 //! a second address. `sse` in `[protocol]` switches it on. All of it is in this file.
 
-use std::{collections::HashMap, convert::Infallible, sync::Arc};
+use std::{collections::HashMap, convert::Infallible, pin::Pin, sync::Arc};
 
 use axum::{
     Router,
@@ -18,6 +18,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
     time::{Instant, Interval, interval_at},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     body::read_message,
@@ -73,8 +74,10 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         greeting: Some(format!("event: endpoint\ndata: messages?session={id}\n\n").into()),
         messages,
         keep_alive: interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE),
-        stop: server.stop.clone(),
-        _listed: Listed { streams, id, pipe },
+        closing: server.closing.clone(),
+        finished: None,
+        over: false,
+        listed: Listed { streams, id, pipe },
         _permit: permit,
         _busy: busy,
     };
@@ -93,8 +96,12 @@ struct Open {
     greeting: Option<Bytes>,
     messages: mpsc::UnboundedReceiver<Queued>,
     keep_alive: Interval,
-    stop: tokio_util::sync::CancellationToken,
-    _listed: Listed,
+    closing: CancellationToken,
+    /// From when wharf closes: ready when all requests under way are answered.
+    finished: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Whether they are.
+    over: bool,
+    listed: Listed,
     _permit: OwnedSemaphorePermit,
     _busy: Busy,
 }
@@ -104,10 +111,30 @@ impl Open {
         if let Some(greeting) = self.greeting.take() {
             return Some(greeting);
         }
-        tokio::select! {
-            message = self.messages.recv() => message.map(|message| event(&message.text)),
-            () = self.stop.cancelled() => None,
-            _ = self.keep_alive.tick() => Some(Bytes::from_static(b": alive\n\n")),
+        if self.over {
+            return self.messages.try_recv().ok().map(|message| event(&message.text));
+        }
+        loop {
+            let ending = self.finished.is_some();
+            let finished = async {
+                match &mut self.finished {
+                    Some(finished) => finished.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                message = self.messages.recv() => return message.map(|message| event(&message.text)),
+                () = finished => {
+                    self.over = true;
+                    return self.messages.try_recv().ok().map(|message| event(&message.text));
+                }
+                () = self.closing.cancelled(), if !ending => {
+                    let tracker = self.listed.pipe.end();
+                    self.finished = Some(Box::pin(async move { tracker.wait().await }));
+                }
+                _ = self.keep_alive.tick() => return Some(Bytes::from_static(b": alive\n\n")),
+            }
         }
     }
 }

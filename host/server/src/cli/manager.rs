@@ -1,0 +1,93 @@
+//! The manager of services that started wharf, such as systemd: sockets that it passes, and what it is told. Without one, nothing of
+//! this has any effect.
+
+use std::{net, os::unix, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+use listenfd::ListenFd;
+use rustix::net::sockopt::socket_acceptconn;
+use sd_notify::NotifyState;
+use tokio::net::{TcpListener, UnixListener};
+
+use crate::app::Socket;
+
+/// A socket that was passed.
+pub(super) enum Passed {
+    Tcp(net::TcpListener),
+    Unix(unix::net::UnixListener),
+}
+
+/// The sockets that were passed, which are in the order of the unit. To be called before there are threads, since it takes variables
+/// out of the environment, and before there are other processes, which are not to have the sockets.
+pub(super) fn passed() -> Result<Vec<Passed>> {
+    let mut passed = ListenFd::from_env();
+    let mut sockets = Vec::with_capacity(passed.len());
+    for index in 0..passed.len() {
+        // Each attempt at the wrong kind leaves the socket where it is.
+        let socket = match (passed.take_unix_listener(index), passed.take_tcp_listener(index)) {
+            (Ok(Some(socket)), _) => Passed::Unix(socket),
+            (_, Ok(Some(socket))) => Passed::Tcp(socket),
+            _ => bail!("the manager of services passed something that is no stream socket"),
+        };
+        sockets.push(socket);
+    }
+    Ok(sockets)
+}
+
+impl Passed {
+    pub(super) fn into_socket(self) -> Result<Socket> {
+        let accepts = match &self {
+            Self::Tcp(socket) => socket_acceptconn(socket),
+            Self::Unix(socket) => socket_acceptconn(socket),
+        };
+        ensure!(
+            accepts.unwrap_or_default(),
+            "the manager of services passed a connection in place of a socket that accepts them; set `Accept=no` in the socket's unit"
+        );
+        let context = "a socket that the manager of services passed cannot be used";
+        Ok(match self {
+            Self::Tcp(socket) => {
+                socket.set_nonblocking(true).context(context)?;
+                TcpListener::from_std(socket).context(context)?.into()
+            }
+            Self::Unix(socket) => {
+                socket.set_nonblocking(true).context(context)?;
+                UnixListener::from_std(socket).context(context)?.into()
+            }
+        })
+    }
+}
+
+fn tell(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!("the manager of services cannot be told how wharf fares: {error}");
+    }
+}
+
+/// Clients can connect.
+pub(super) fn ready() {
+    tell(&[NotifyState::Ready]);
+}
+
+/// The config is about to be read anew; [`ready`] follows.
+pub(super) fn reloading() {
+    // Without the time, the manager would take an earlier message for the end of this.
+    if let Ok(now) = NotifyState::monotonic_usec_now() {
+        tell(&[NotifyState::Reloading, now]);
+    }
+}
+
+/// Requests under way may finish for so long.
+pub(super) fn stopping() {
+    tell(&[NotifyState::Stopping]);
+}
+
+/// Shows for as long as this runs that wharf does, if the manager wants to know.
+pub(super) async fn watched() {
+    let Some(within) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
+    let mut ticks = tokio::time::interval((within / 2).max(Duration::from_millis(1)));
+    loop {
+        ticks.tick().await;
+        tell(&[NotifyState::Watchdog]);
+    }
+}

@@ -1,0 +1,99 @@
+//! Where the HTTP server listens: at an address, or at a Unix socket.
+
+use std::{fmt, net::SocketAddr, os::unix::ffi::OsStrExt, path::PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use super::defaults;
+use crate::access::capability::Absolute;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listen {
+    Address(SocketAddr),
+    /// The path of a Unix socket.
+    Unix(PathBuf),
+}
+
+/// How long the path of a socket may be on Linux and macOS.
+const MAX_PATH_BYTES: usize = 103;
+
+impl Listen {
+    /// The address, if it is one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+
+    pub fn socket(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Address(_) => None,
+            Self::Unix(path) => Some(path),
+        }
+    }
+
+    /// The same with an absolute path.
+    pub(super) fn resolve(self, absolute: Absolute<'_>) -> Result<Self> {
+        let Self::Unix(path) = self else { return Ok(self) };
+        let path = absolute(&path.to_string_lossy())?;
+        ensure!(
+            path.as_os_str().as_bytes().len() <= MAX_PATH_BYTES,
+            "{}: the path of a socket has at most {MAX_PATH_BYTES} bytes",
+            path.display()
+        );
+        Ok(Self::Unix(path))
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Parses an address and a port, or `unix:` and a path. `localhost` stands for 127.0.0.1.
+pub fn parse_listen(text: &str) -> Result<Listen> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        ensure!(!path.is_empty(), "`{text}`: the path of the socket is missing");
+        return Ok(Listen::Unix(PathBuf::from(path)));
+    }
+    let address = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}").parse(),
+        None => text.parse(),
+    };
+    let what = || format!("`{text}` is not an address and port such as {}, nor unix: and a path", defaults::LISTEN);
+    address.map(Listen::Address).with_context(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_a_name() {
+        for (text, expected) in [
+            ("localhost:7300", "127.0.0.1:7300"),
+            ("[::1]:7300", "[::1]:7300"),
+            ("unix:/run/wharf/mcp.sock", "unix:/run/wharf/mcp.sock"),
+            ("unix:mcp.sock", "unix:mcp.sock"),
+        ] {
+            assert_eq!(parse_listen(text).unwrap().to_string(), expected);
+        }
+        for wrong in ["localhost", "localhost:", "wharf.example:7300", "7300", "", "unix:", "/run/wharf/mcp.sock"] {
+            assert!(parse_listen(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn paths_of_sockets_are_short() {
+        let absolute = |path: &str| Ok(PathBuf::from("/base").join(path));
+        let resolved = |path: &str| Listen::Unix(path.into()).resolve(&absolute);
+        assert_eq!(resolved("a.sock").unwrap(), Listen::Unix("/base/a.sock".into()));
+        assert!(resolved(&"a".repeat(97)).is_ok());
+        assert!(resolved(&"a".repeat(98)).is_err());
+    }
+}

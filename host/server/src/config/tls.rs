@@ -1,0 +1,53 @@
+//! `[http.tls]`: the certificate of the HTTP server, and whose certificates its clients show.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::raw;
+use crate::access::capability::Absolute;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// The certificate and those that lead to its authority, in PEM.
+    pub cert: PathBuf,
+    pub key: PathBuf,
+    /// None: clients are not asked for certificates.
+    pub clients: Option<Clients>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clients {
+    /// The authorities whose certificates are good, in PEM.
+    pub ca: PathBuf,
+    /// Whether a connection without a certificate is refused. If not, such a client can reach what is for everybody, and what a
+    /// token lets it reach.
+    pub required: bool,
+}
+
+pub fn resolve(raw: raw::Tls, absolute: Absolute<'_>) -> Result<Tls> {
+    let required = match raw.client_cert.as_deref() {
+        None | Some("required") => true,
+        Some("optional") => false,
+        Some(other) => bail!("`client_cert`: `{other}` is neither \"required\" nor \"optional\""),
+    };
+    ensure!(
+        raw.client_ca.is_some() || raw.client_cert.is_none(),
+        "`client_cert` needs `client_ca`, the authority whose certificates are good"
+    );
+    Ok(Tls {
+        cert: absolute(&raw.cert).context("`cert`")?,
+        key: absolute(&raw.key).context("`key`")?,
+        clients: match raw.client_ca {
+            None => None,
+            Some(ca) => Some(Clients { ca: absolute(&ca).context("`client_ca`")?, required }),
+        },
+    })
+}
+
+impl Tls {
+    /// All its files.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.cert, &self.key].into_iter().chain(self.clients.as_ref().map(|clients| &clients.ca))
+    }
+}

@@ -1,0 +1,289 @@
+//! The access log: a line of JSON for each request that came over HTTP, when its response has ended. It says who asked for what and what
+//! came of it, and nothing of arguments, tokens or what follows a `?`.
+//!
+//! A thread of its own writes it. Nothing waits for that: if lines come faster than they can be written, some are lost, and a later
+//! line says how many.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Instant, SystemTime},
+};
+
+use anyhow::{Context, Result};
+use http::{Method, StatusCode, Version};
+use parking_lot::Mutex;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+use wharf_protocol::Request;
+
+use super::connections::Remote;
+use crate::{
+    base::{
+        guard::{check_trusted_directory, check_trusted_file},
+        paths::FileId,
+        principal::Principal,
+        text::{clip, escaped},
+    },
+    client::server::Server,
+    config,
+};
+
+/// How many lines may wait to be written.
+const LINES: usize = 8192;
+/// A file is put aside before it grows beyond this, in place of the one that was put aside before.
+const MAX_BYTES: u64 = 64 << 20;
+
+pub struct AccessLog {
+    writer: NonBlocking,
+    lost: ErrorCounter,
+    /// How many lost lines were told of.
+    told: AtomicUsize,
+    /// Writes what waits when it is dropped.
+    _rest: WorkerGuard,
+}
+
+impl AccessLog {
+    pub fn open(config: &config::AccessLog) -> Result<Self> {
+        let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES).thread_name("wharf-access");
+        let (writer, rest) = match config {
+            config::AccessLog::Stderr => builder.finish(io::stderr()),
+            config::AccessLog::File(path) => builder.finish(LogFile::open(path, MAX_BYTES).context("`access_log`")?),
+        };
+        Ok(Self { lost: writer.error_counter(), writer, told: AtomicUsize::new(0), _rest: rest })
+    }
+
+    fn write(&self, mut line: Line<'_>) {
+        let lost = self.lost.dropped_lines();
+        line.lost = lost.saturating_sub(self.told.swap(lost, Ordering::Relaxed));
+        if let Ok(mut text) = serde_json::to_vec(&line) {
+            text.push(b'\n');
+            // It goes into a queue, or is counted as lost.
+            self.writer.clone().write_all(&text).ok();
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    time: String,
+    client: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<&'a str>,
+    method: &'a str,
+    path: &'a str,
+    version: &'static str,
+    status: u16,
+    bytes: u64,
+    duration_ms: f64,
+    /// Whether the client took all of the response.
+    complete: bool,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mcp_method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plugin: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    lost: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// A request, until its response has ended; then it is written.
+pub struct Noted {
+    log: Arc<AccessLog>,
+    from: Remote,
+    began: (SystemTime, Instant),
+    method: Method,
+    path: String,
+    version: Version,
+    request_id: String,
+    facts: Mutex<Facts>,
+}
+
+#[derive(Default)]
+struct Facts {
+    principal: Option<String>,
+    mcp_method: Option<&'static str>,
+    plugin: Option<String>,
+    name: Option<String>,
+    status: StatusCode,
+    bytes: u64,
+    complete: bool,
+}
+
+impl Noted {
+    pub fn new<B>(log: &Arc<AccessLog>, from: Remote, request: &http::Request<B>, request_id: &str) -> Arc<Self> {
+        Arc::new(Self {
+            log: Arc::clone(log),
+            from,
+            began: (SystemTime::now(), Instant::now()),
+            method: request.method().clone(),
+            // Without what follows a `?`, which may hold what should not stand there.
+            path: escaped(&clip(request.uri().path())),
+            version: request.version(),
+            request_id: request_id.to_owned(),
+            facts: Mutex::default(),
+        })
+    }
+
+    /// Notes who makes the request. The log only tells people apart.
+    pub fn by(&self, principal: &Principal) {
+        let short = match principal.word() {
+            Some(word) => word.to_owned(),
+            None => Sha256::digest(principal.to_string()).iter().take(8).map(|byte| format!("{byte:02x}")).collect(),
+        };
+        self.facts.lock().principal = Some(short);
+    }
+
+    /// Notes what is asked for. Names of tools and prompts are written only if there is such a one.
+    pub fn asks(&self, server: &Server, request: &Request) {
+        use wharf_protocol::Method as Mcp;
+        let mut facts = self.facts.lock();
+        let Some(method) = request.known() else { return };
+        facts.mcp_method = Some(method.as_str());
+        if !matches!(method, Mcp::CallTool | Mcp::GetPrompt) {
+            return;
+        }
+        let name = request.params.as_ref().and_then(|params| params.get("name"));
+        let Some(name) = name.and_then(|name| serde_json::from_str::<String>(name.get()).ok()) else { return };
+        let catalog = server.published.catalog.borrow();
+        let plugin = match method {
+            Mcp::CallTool => catalog.tool(&name).map(|(served, _)| served.config.id.clone()),
+            _ => catalog.prompt(&name).map(|(served, _)| served.config.id.clone()),
+        };
+        facts.name = plugin.is_some().then_some(name);
+        facts.plugin = plugin;
+    }
+
+    pub fn answered(&self, status: StatusCode) {
+        self.facts.lock().status = status;
+    }
+
+    pub fn sent(&self, bytes: usize) {
+        self.facts.lock().bytes += bytes as u64;
+    }
+
+    pub fn completed(&self) {
+        self.facts.lock().complete = true;
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        let facts = std::mem::take(self.facts.get_mut());
+        let (time, began) = self.began;
+        self.log.write(Line {
+            time: humantime::format_rfc3339_millis(time).to_string(),
+            client: self.from.to_string(),
+            principal: facts.principal.as_deref(),
+            method: self.method.as_str(),
+            path: &self.path,
+            version: if self.version == Version::HTTP_2 { "2" } else { "1.1" },
+            status: facts.status.as_u16(),
+            bytes: facts.bytes,
+            duration_ms: began.elapsed().as_secs_f64() * 1000.0,
+            complete: facts.complete,
+            request_id: &self.request_id,
+            mcp_method: facts.mcp_method,
+            plugin: facts.plugin.as_deref(),
+            name: facts.name.as_deref(),
+            lost: 0,
+        });
+    }
+}
+
+/// The file, which others may move away at any time: then a new one is begun.
+struct LogFile {
+    path: PathBuf,
+    most: u64,
+    open: File,
+    identity: Option<FileId>,
+    bytes: u64,
+}
+
+impl LogFile {
+    fn open(path: &Path, most: u64) -> Result<Self> {
+        let folder = path.parent().with_context(|| format!("{} names no file", path.display()))?;
+        check_trusted_directory(folder, "folder of a log")?;
+        if FileId::at(path).is_some() {
+            check_trusted_file(path, "log")?;
+        }
+        let (open, bytes) = begin(path).with_context(|| format!("{} cannot be written", path.display()))?;
+        Ok(Self { path: path.to_owned(), most, open, identity: FileId::at(path), bytes })
+    }
+
+    fn renew(&mut self) -> io::Result<()> {
+        (self.open, self.bytes) = begin(&self.path)?;
+        self.identity = FileId::at(&self.path);
+        Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a log that the operator names")]
+fn begin(path: &Path) -> io::Result<(File, u64)> {
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    let bytes = file.metadata()?.len();
+    Ok((file, bytes))
+}
+
+impl Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if FileId::at(&self.path) != self.identity {
+            self.renew()?;
+        }
+        if self.bytes > 0 && self.bytes + line.len() as u64 > self.most {
+            let mut aside = self.path.clone().into_os_string();
+            aside.push(".1");
+            #[expect(clippy::disallowed_methods, reason = "it was made here")]
+            std::fs::rename(&self.path, aside)?;
+            self.renew()?;
+        }
+        self.open.write_all(line)?;
+        self.bytes += line.len() as u64;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.open.flush()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests look at what was written")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_bounded_and_may_be_moved_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.jsonl");
+        let mut log = LogFile::open(&path, 20).unwrap();
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+        for line in ["one line\n", "two line\n", "three line\n"] {
+            log.write_all(line.as_bytes()).unwrap();
+        }
+        assert_eq!(
+            (read("access.jsonl.1").as_str(), read("access.jsonl").as_str()),
+            ("one line\ntwo line\n", "three line\n")
+        );
+        std::fs::rename(&path, folder.path().join("moved")).unwrap();
+        log.write_all(b"four\n").unwrap();
+        assert_eq!((read("moved").as_str(), read("access.jsonl").as_str()), ("three line\n", "four\n"));
+        drop(log);
+        LogFile::open(&path, 20).unwrap().write_all(b"five\n").unwrap();
+        assert_eq!(read("access.jsonl"), "four\nfive\n", "what is there stays");
+    }
+}

@@ -1,0 +1,145 @@
+//! What happens to each request before the routes and to each response after them, whichever version of HTTP the client speaks: it gets
+//! its id, and a line in the access log if there is one.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use anyhow::Result;
+use axum::{Router, body::Body, response::Response};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::{body::Incoming, service::Service};
+use hyper_util::service::TowerToHyperService;
+
+use super::{
+    access_log::{AccessLog, Noted},
+    connections::Peer,
+};
+use crate::{base::random_id, config};
+
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest id that is taken from a client.
+const MAX_ID_BYTES: usize = 64;
+
+pub struct Front {
+    app: TowerToHyperService<Router>,
+    /// What the ids of this process begin with, and how many it has given.
+    prefix: String,
+    given: AtomicU64,
+    log: Option<Arc<AccessLog>>,
+}
+
+impl Front {
+    pub fn new(app: Router, log: Option<&config::AccessLog>) -> Result<Self> {
+        let mut prefix = random_id::id().map_err(|error| anyhow::anyhow!("{}", error.message))?;
+        prefix.truncate(12);
+        let log = log.map(AccessLog::open).transpose()?.map(Arc::new);
+        Ok(Self { app: TowerToHyperService::new(app), prefix, given: AtomicU64::new(0), log })
+    }
+
+    /// Answers a request.
+    pub async fn answer(&self, mut request: Request<Incoming>, peer: &Arc<Peer>) -> Result<Response, Infallible> {
+        let id = match request.headers().get(&REQUEST_ID).filter(|id| is_good(id)) {
+            Some(id) => id.clone(),
+            None => self.next_id(),
+        };
+        let noted =
+            self.log.as_ref().map(|log| Noted::new(log, peer.remote(), &request, id.to_str().unwrap_or_default()));
+        request.extensions_mut().insert(Arc::clone(peer));
+        if let Some(noted) = &noted {
+            request.extensions_mut().insert(Arc::clone(noted));
+        }
+        let mut response = self.app.call(request).await?;
+        response.headers_mut().insert(REQUEST_ID, id);
+        Ok(match noted {
+            None => response,
+            Some(noted) => {
+                noted.answered(response.status());
+                response.map(|body| Body::new(Counted { body, noted }))
+            }
+        })
+    }
+
+    fn next_id(&self) -> HeaderValue {
+        let id = format!("{}-{}", self.prefix, self.given.fetch_add(1, Ordering::Relaxed));
+        // It is all letters, digits and dashes.
+        HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
+    }
+}
+
+/// Whether an id of a client may stand in logs and headers. Others are replaced.
+fn is_good(id: &HeaderValue) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    (1..=MAX_ID_BYTES).contains(&id.len()) && id.as_bytes().iter().all(plain)
+}
+
+/// The body of a response whose bytes are counted.
+struct Counted {
+    body: Body,
+    noted: Arc<Noted>,
+}
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let next = Pin::new(&mut self.body).poll_frame(cx);
+        match &next {
+            Poll::Ready(Some(Ok(frame))) => self.noted.sent(frame.data_ref().map_or(0, Bytes::len)),
+            Poll::Ready(None) => self.noted.completed(),
+            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
+        }
+        next
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        // The end of a body whose length is known is not asked for.
+        if self.body.is_end_stream() {
+            self.noted.completed();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_clients_are_plain() {
+        for (id, good) in [
+            ("a", true),
+            ("01JF9Z6C0G.req_7-b", true),
+            ("", false),
+            ("a b", false),
+            ("a\"b", false),
+            ("a/b", false),
+            ("\u{e4}", false),
+        ] {
+            assert_eq!(is_good(&HeaderValue::from_bytes(id.as_bytes()).unwrap()), good, "{id}");
+        }
+        assert!(is_good(&HeaderValue::try_from("a".repeat(64)).unwrap()));
+        assert!(!is_good(&HeaderValue::try_from("a".repeat(65)).unwrap()));
+    }
+}

@@ -1,0 +1,297 @@
+//! HTTP/2, which is spoken over TLS with clients that know it. One connection has many streams, each a request and its response.
+//!
+//! Whatever HTTP/1.1 bounds by the connection is bounded here by the stream: how many there are at once, how many are given up, how
+//! slowly one is read, and for how long there is none.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderValue, Request, header};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::{body::Incoming, rt::Executor};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{connections::Peer, front::Front};
+use crate::client::server::Server;
+
+/// The most requests of one connection at once; `subscriptions/listen` is one of them for as long as it goes on.
+const STREAMS: u32 = 100;
+/// The most bytes of the headers of a request.
+const HEADER_BYTES: u32 = 64 << 10;
+/// How many bytes a client may send of one body, and of all together, before they are read here.
+const STREAM_WINDOW: u32 = 128 << 10;
+const CONNECTION_WINDOW: u32 = 512 << 10;
+/// How many bytes of one answer wait in the HTTP library.
+const SEND_BYTES: usize = 64 << 10;
+/// How often a silent client is asked whether it is there, and for how long its answer may take.
+const PING: Duration = Duration::from_secs(20);
+/// How often connections are looked after.
+const TICK: Duration = Duration::from_secs(1);
+/// A connection without a request for so long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+/// How many requests a client may give up between two ticks. Each costs it next to nothing, and wharf the beginning of an answer.
+const MAX_GIVEN_UP: usize = 256;
+/// How many requests may be given up before they were looked at.
+const MAX_UNSEEN: usize = 20;
+
+/// Why a connection was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// The client does not read what it is sent.
+    Unread,
+    /// It begins requests only to give them up.
+    GivenUp,
+}
+
+impl Cut {
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::Unread => "a client that does not read what it is sent: its connection was ended",
+            Self::GivenUp => {
+                "a client that begins requests and gives them up again and again: its connection was ended"
+            }
+        }
+    }
+}
+
+/// Serves a connection to its end. `pace`: how long an answer may wait for its client.
+pub async fn serve<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, front: &Arc<Front>, pace: Duration)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (finish, streams) = (CancellationToken::new(), Arc::new(Streams::new()));
+    let service = hyper::service::service_fn({
+        let (front, peer, finish, streams) =
+            (Arc::clone(front), Arc::clone(peer), finish.clone(), Arc::clone(&streams));
+        move |mut request: Request<Incoming>| {
+            name_host(&mut request);
+            let open = Open::new(&streams);
+            let (front, peer, finish) = (Arc::clone(&front), Arc::clone(&peer), finish.clone());
+            async move {
+                let mut response = front.answer(request, &peer).await?;
+                let closes = response.headers_mut().remove(header::CONNECTION).is_some();
+                if peer.has_asked_enough() || closes {
+                    finish.cancel();
+                }
+                Ok::<_, Infallible>(response.map(|body| Streamed { body, open, begun: false }))
+            }
+        }
+    });
+    // What the library spawns for the connection ends with it.
+    let ended = CancellationToken::new();
+    let _ended = ended.clone().drop_guard();
+    let connection = hyper::server::conn::http2::Builder::new(Tracked { tracker: server.tracker.clone(), ended })
+        .timer(hyper_util::rt::TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEADER_BYTES)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BYTES)
+        .max_pending_accept_reset_streams(MAX_UNSEEN)
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PING)
+        .serve_connection(hyper_util::rt::TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let mut ticks = tokio::time::interval(TICK.min(pace));
+    let mut finishing = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!("connection: {error}");
+                }
+                return;
+            }
+            // The connection is ended to make room for another.
+            () = peer.end.cancelled() => return,
+            () = streams.given_up.cancelled() => return server.refusals.say(Cut::GivenUp.message()),
+            _ = ticks.tick() => match streams.look(pace) {
+                // Strangers do not keep wharf from ending.
+                _ if server.closing.is_cancelled() && !peer.is_admitted() => return,
+                Look::Unread => return server.refusals.say(Cut::Unread.message()),
+                Look::Idle if !finishing => {
+                    finishing = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                Look::Idle | Look::Busy => {}
+            },
+            () = either(&finish, &server.closing), if !finishing => {
+                finishing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+async fn either(one: &CancellationToken, other: &CancellationToken) {
+    tokio::select! {
+        () = one.cancelled() => {}
+        () = other.cancelled() => {}
+    }
+}
+
+/// In HTTP/2 a request names its host in `:authority`. Whatever looks at it finds it in `Host`, as in HTTP/1.1. If a request has both
+/// and they differ, it has two hosts then, which is refused.
+fn name_host(request: &mut Request<Incoming>) {
+    let Some(named) = request.uri().authority().and_then(|name| HeaderValue::from_str(name.as_str()).ok()) else {
+        return;
+    };
+    if request.headers().get(header::HOST) != Some(&named) {
+        request.headers_mut().append(header::HOST, named);
+    }
+}
+
+/// Runs what the library spawns: on the server's tracker, until the connection ends.
+#[derive(Clone)]
+struct Tracked {
+    tracker: TaskTracker,
+    ended: CancellationToken,
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tracked {
+    fn execute(&self, task: F) {
+        let ended = self.ended.clone();
+        self.tracker.spawn(async move { ended.run_until_cancelled(task).await });
+    }
+}
+
+/// The streams of one connection.
+struct Streams {
+    state: Mutex<State>,
+    /// Cancelled when too many requests were given up.
+    given_up: CancellationToken,
+}
+
+struct State {
+    last: u64,
+    open: usize,
+    /// Since when there has been none.
+    idle_since: Instant,
+    /// The streams whose clients have not taken the last piece completely, and since when.
+    unread: HashMap<u64, Instant>,
+    given_up: usize,
+}
+
+/// How a connection fares.
+#[derive(Debug, PartialEq, Eq)]
+enum Look {
+    Busy,
+    Idle,
+    Unread,
+}
+
+impl Streams {
+    fn new() -> Self {
+        let state = State { last: 0, open: 0, idle_since: Instant::now(), unread: HashMap::new(), given_up: 0 };
+        Self { state: Mutex::new(state), given_up: CancellationToken::new() }
+    }
+
+    /// Looks after the connection, once in each tick.
+    fn look(&self, pace: Duration) -> Look {
+        let mut state = self.state.lock();
+        state.given_up = 0;
+        if state.unread.values().any(|since| since.elapsed() > pace) {
+            Look::Unread
+        } else if state.open == 0 && state.idle_since.elapsed() > IDLE {
+            Look::Idle
+        } else {
+            Look::Busy
+        }
+    }
+}
+
+/// A request that is not answered completely. If it is dropped before, its client gave it up.
+struct Open {
+    streams: Arc<Streams>,
+    number: u64,
+    answered: bool,
+}
+
+impl Open {
+    fn new(streams: &Arc<Streams>) -> Self {
+        let mut state = streams.state.lock();
+        state.last += 1;
+        state.open += 1;
+        Self { streams: Arc::clone(streams), number: state.last, answered: false }
+    }
+
+    /// Notes whether a piece waits for the client.
+    fn waits(&self, waits: bool) {
+        let mut state = self.streams.state.lock();
+        if waits {
+            state.unread.insert(self.number, Instant::now());
+        } else {
+            state.unread.remove(&self.number);
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut state = self.streams.state.lock();
+        state.unread.remove(&self.number);
+        state.open -= 1;
+        if state.open == 0 {
+            state.idle_since = Instant::now();
+        }
+        if !self.answered {
+            state.given_up += 1;
+            if state.given_up > MAX_GIVEN_UP {
+                self.streams.given_up.cancel();
+            }
+        }
+    }
+}
+
+/// The body of a response. The library asks for the next piece when the client has made room for it, and for the end as well, so that
+/// what is held for the answer is held until its client has taken it.
+struct Streamed {
+    body: Body,
+    open: Open,
+    begun: bool,
+}
+
+impl HttpBody for Streamed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        self.open.waits(false);
+        self.begun = true;
+        let next = Pin::new(&mut self.body).poll_frame(cx);
+        match &next {
+            Poll::Ready(Some(Ok(_))) => self.open.waits(true),
+            Poll::Ready(None | Some(Err(_))) => self.open.answered = true,
+            Poll::Pending => {}
+        }
+        next
+    }
+
+    fn is_end_stream(&self) -> bool {
+        !self.begun && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Streamed {
+    fn drop(&mut self) {
+        // A response without a body is never asked for a piece.
+        self.open.answered |= self.body.is_end_stream();
+    }
+}

@@ -1,0 +1,133 @@
+//! What is written down of requests, how they are told apart, and what browsers are told.
+
+use std::path::Path;
+
+use e2e::{Folder, Server, Value, given, json};
+
+/// The lines of the access log, once there are so many.
+async fn lines(path: &Path, wanted: usize) -> Vec<Value> {
+    let mut ticks = tokio::time::interval(std::time::Duration::from_millis(10));
+    let read = async {
+        loop {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            if text.lines().count() >= wanted && text.ends_with('\n') {
+                return text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            }
+            ticks.tick().await;
+        }
+    };
+    tokio::time::timeout(e2e::PATIENCE, read).await.expect("the lines are not there")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_request_leaves_a_line_without_anything_secret() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.join("log")).unwrap();
+    folder.set_mode("log", 0o700);
+    folder.config(&format!(
+        "[http]\ntoken_env = \"TOKEN\"\naccess_log = \"../../log/access.jsonl\"\n{}",
+        given("g", &json!({}), "")
+    ));
+    let path = folder.join("log/access.jsonl");
+    let server = Server::start_with(&folder, &[], &[("TOKEN", "hunter22")]).await;
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "e2e", "version": "1" } } });
+    let bearer = ("Authorization", "Bearer hunter22");
+    let opened = server.post(&[bearer, ("X-Request-Id", "mine-1")], &body).await;
+    assert_eq!(opened.header("x-request-id"), Some("mine-1"));
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    drop(opened);
+    let headers = [bearer, ("Mcp-Session-Id", session.as_str()), ("X-Request-Id", "not \"good\"")];
+    let call = |name: &str| {
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+                "params": { "name": name, "arguments": { "text": "swordfish" } } })
+    };
+    let mut called = server.post(&headers, &call("g_t")).await;
+    let given = called.header("x-request-id").unwrap().to_owned();
+    assert!(!given.contains('"') && given.len() < 64, "{given}");
+    let answer = called.text().await;
+    server.post(&headers, &call("no_such_swordfish")).await.text().await;
+    server.send("POST", "/mcp?access_token=swordfish", &[], b"{}").await.text().await;
+    server.send("GET", "/livez", &[], b"").await.text().await;
+    let lines = lines(&path, 5).await;
+    let text = std::fs::read_to_string(&path).unwrap();
+    for secret in ["hunter22", "swordfish", session.as_str()] {
+        assert!(!text.contains(secret), "{secret}: {text}");
+    }
+    let [initialized, called, unknown, refused, alive] = lines.as_slice() else { panic!("{text}") };
+    for (line, key, expected) in [
+        (initialized, "mcp_method", json!("initialize")),
+        (initialized, "request_id", json!("mine-1")),
+        (initialized, "client", json!("127.0.0.1")),
+        (called, "mcp_method", json!("tools/call")),
+        (called, "plugin", json!("g")),
+        (called, "name", json!("g_t")),
+        (called, "status", json!(200)),
+        (called, "method", json!("POST")),
+        (called, "path", json!("/mcp")),
+        (called, "version", json!("1.1")),
+        (called, "bytes", json!(answer.len())),
+        (called, "complete", json!(true)),
+        (called, "request_id", json!(given)),
+        (called, "principal", initialized["principal"].clone()),
+        (unknown, "mcp_method", json!("tools/call")),
+        (unknown, "name", Value::Null),
+        (refused, "status", json!(401)),
+        (refused, "principal", Value::Null),
+        (refused, "path", json!("/mcp")),
+        (alive, "path", json!("/livez")),
+        (alive, "lost", Value::Null),
+    ] {
+        assert_eq!(line[key], expected, "{key}: {line}");
+    }
+    assert_eq!(initialized["principal"].as_str().map(str::len), Some(16), "{initialized}");
+    assert!(called["duration_ms"].as_f64().unwrap() > 0.0 && called["time"].as_str().unwrap().ends_with('Z'));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_is_written_down_as_well() {
+    let folder = Folder::new();
+    folder.config(&format!("[http]\naccess_log = \"stderr\"\n{}", given("g", &json!({}), "")));
+    let server = Server::loaded(&folder).await;
+    let reports =
+        json!({ "name": "g_t", "arguments": { "steps": 1, "ms": 30_000 }, "_meta": { "progressToken": "p" } });
+    let call = server.open_modern(json!(8), "tools/call", reports, json!({})).await;
+    drop(call);
+    let line = server.wait_for_log("\"complete\":false").await;
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&line["name"], &line["status"]), (&json!("g_t"), &json!(200)), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_listed_origins_may_send_and_read_what_they_need() {
+    let folder = Folder::new();
+    folder.config(&format!(
+        "[http]\ntoken_env = \"TOKEN\"\nallowed_origins = [\"https://app.example\"]\n{}",
+        given("g", &json!({}), "")
+    ));
+    let server = Server::start_with(&folder, &[], &[("TOKEN", "t")]).await;
+    let wanted = "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, \
+                  traceparent, x-request-id";
+    for (origin, allowed) in [("https://app.example", true), ("https://other.example", false)] {
+        let headers =
+            [("Origin", origin), ("Access-Control-Request-Method", "POST"), ("Access-Control-Request-Headers", wanted)];
+        // A browser asks without the token.
+        let asked = server.send("OPTIONS", "/mcp", &headers, b"").await;
+        assert_eq!(asked.header("access-control-allow-origin"), allowed.then_some(origin), "{origin}");
+        if allowed {
+            assert_eq!(asked.status(), 200);
+            assert_eq!(asked.header("access-control-allow-headers"), Some(wanted));
+            let methods = asked.header("access-control-allow-methods").unwrap();
+            assert!(["GET", "POST", "DELETE"].iter().all(|method| methods.contains(method)), "{methods}");
+            assert_eq!(asked.header("access-control-max-age"), Some("600"));
+        }
+        assert!(asked.header("vary").is_some_and(|vary| vary.contains("origin")), "{:?}", asked.header("vary"));
+    }
+    // It may also read why it was refused, and when to come back.
+    let refused = server.post(&[("Origin", "https://app.example")], &json!({})).await;
+    assert_eq!((refused.status(), refused.header("access-control-allow-origin")), (401, Some("https://app.example")));
+    let exposed = refused.header("access-control-expose-headers").unwrap();
+    for header in ["mcp-session-id", "www-authenticate", "retry-after", "x-request-id"] {
+        assert!(exposed.contains(header), "{exposed}");
+    }
+}

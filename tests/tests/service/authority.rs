@@ -1,0 +1,74 @@
+//! An authority that makes certificates for servers and clients.
+
+use std::sync::Arc;
+
+use e2e::Folder;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer},
+};
+
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key.
+pub struct Made {
+    pub pem: String,
+    pub key_pem: String,
+    pub der: CertificateDer<'static>,
+    key_der: Vec<u8>,
+}
+
+impl Authority {
+    pub fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    pub fn make(&self, names: &[SanType]) -> Made {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.subject_alt_names = names.to_vec();
+        let made = params.signed_by(&key, &self.0).unwrap();
+        Made { pem: made.pem(), key_pem: key.serialize_pem(), der: made.der().clone(), key_der: key.serialize_der() }
+    }
+
+    /// A certificate for `localhost`.
+    pub fn localhost(&self) -> Made {
+        self.make(&[dns("localhost")])
+    }
+
+    /// Trusts this authority, shows this certificate, and knows these protocols.
+    pub fn client(&self, shows: Option<&Made>, protocols: &[&str]) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let builder = builder.with_root_certificates(roots);
+        let mut config = match shows {
+            None => builder.with_no_client_auth(),
+            Some(made) => {
+                let key = PrivateKeyDer::Pkcs8(made.key_der.clone().into());
+                builder.with_client_auth_cert(vec![made.der.clone()], key).unwrap()
+            }
+        };
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        Arc::new(config)
+    }
+}
+
+pub fn dns(name: &str) -> SanType {
+    SanType::DnsName(name.try_into().unwrap())
+}
+
+/// Writes the files of a server, the key so that nobody else may read it.
+pub fn write(folder: &Folder, made: &Made) {
+    folder.write("config/wharf/key.pem", &made.key_pem);
+    folder.set_mode("config/wharf/key.pem", 0o600);
+    folder.write("config/wharf/cert.pem", &made.pem);
+}
