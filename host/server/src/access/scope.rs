@@ -145,6 +145,12 @@ impl CallRoots {
         })
     }
 
+    /// Whether any of them may be written, with this right, if it is there when the call runs.
+    pub fn may_write(&self, access: Access) -> bool {
+        let narrowed = |within: &Arc<[Within]>| within.iter().any(|one| one.access == Access::ReadWrite);
+        access == Access::ReadWrite && !self.all.is_empty() && self.within.as_ref().is_none_or(narrowed)
+    }
+
     /// The paths of the directories, and what may be done there.
     pub fn shown(&self, access: Access) -> Vec<(String, Access)> {
         let plain = || self.all.iter().map(|root| (root.shown.clone(), access)).collect();

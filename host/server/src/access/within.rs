@@ -28,7 +28,10 @@ impl Within {
 
 /// The parts of a root that lie in these folders, each with its right.
 pub fn narrowed(root: Now, access: Access, within: &[Within]) -> Vec<(Now, Access)> {
-    let Now::There(directory) = root else { return vec![(root, access)] };
+    let Now::There(directory) = root else {
+        // What may be read only in one of the folders must not be written where its path leads now.
+        return vec![(root, within.iter().map(|one| one.access).min().map_or(access, |least| least.min(access)))];
+    };
     let places: Vec<(PathBuf, Access)> =
         within.iter().filter_map(|one| Some((one.place()?, one.access.min(access)))).collect();
     let around = places.iter().filter(|(place, _)| directory.canonical.starts_with(place)).map(|(_, most)| *most);

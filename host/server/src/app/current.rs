@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -72,7 +72,7 @@ impl Current {
     /// Reads everything again. A config that is wrong changes nothing and is logged.
     pub fn reload(&self) {
         let origins = self.origins.lock();
-        match origins.read() {
+        match origins.read().and_then(|new| self.check(new)) {
             Ok(new) => {
                 for key in new.startup.differs(&self.config.borrow().startup) {
                     tracing::warn!("`{key}` changed; it takes effect when wharf starts anew");
@@ -82,6 +82,16 @@ impl Current {
             }
             Err(error) => self.refuse(&origins, &error),
         }
+    }
+
+    /// Refuses what cannot take effect together with what only a new start changes.
+    fn check(&self, new: Config) -> Result<Config> {
+        let public = self.config.borrow().startup.protocol.lists.public;
+        ensure!(
+            !(public && new.roles.are_there()),
+            "with [roles], lists are not the same for everybody, and those of this start are marked public; start wharf anew"
+        );
+        Ok(new)
     }
 
     fn refuse(&self, origins: &Origins, error: &anyhow::Error) {

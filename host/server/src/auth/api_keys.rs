@@ -15,7 +15,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::identity::{Identity, Refused};
+use super::{
+    identity::{Identity, Refused},
+    settings::Settings,
+};
 use crate::base::{
     explain,
     guard::check_trusted_file,
@@ -151,33 +154,33 @@ type Good = BTreeMap<String, Arc<Identity>>;
 
 impl ApiKeys {
     /// Fails if the file cannot be read at all.
-    pub fn open(path: &Path, of_all: &[String]) -> Result<Self> {
+    pub fn open(path: &Path, settings: &Settings) -> Result<Self> {
         let stamp = Stamp::of(path).ok();
-        let keys = Arc::new(good(read(path)?, of_all)?);
+        let keys = Arc::new(good(read(path)?, settings)?);
         Ok(Self { path: path.to_owned(), known: Mutex::new(Known { looked: Instant::now(), stamp, keys }) })
     }
 
-    /// Whose key this is. `of_all`: the scopes that every request needs, which every key has.
-    pub fn check(&self, key: &str, of_all: &[String]) -> Result<Arc<Identity>, Refused> {
+    /// Whose key this is. Every key has the scopes that every request needs.
+    pub fn check(&self, key: &str, settings: &Settings) -> Result<Arc<Identity>, Refused> {
         if id(key).is_none() {
             return Err(Refused::Invalid("it is an API key that is not whole"));
         }
         let unknown = Refused::Invalid("it is an API key that is not known here");
-        let identity = self.now(of_all).get(&digest(key)).cloned().ok_or(unknown)?;
+        let identity = self.now(settings).get(&digest(key)).cloned().ok_or(unknown)?;
         match identity.expires {
             Some(end) if end <= SystemTime::now() => Err(Refused::Invalid("it is an API key that has expired")),
             _ => Ok(identity),
         }
     }
 
-    fn now(&self, of_all: &[String]) -> Arc<Good> {
+    fn now(&self, settings: &Settings) -> Arc<Good> {
         let mut known = self.known.lock();
         if known.looked.elapsed() >= LOOK {
             known.looked = Instant::now();
             let stamp = Stamp::of(&self.path).ok();
             if stamp != known.stamp {
                 known.stamp = stamp;
-                match read(&self.path).and_then(|file| good(file, of_all)) {
+                match read(&self.path).and_then(|file| good(file, settings)) {
                     Ok(keys) => known.keys = Arc::new(keys),
                     // Whoever damages the file must not bring back keys that were taken away, so no key is good.
                     Err(error) => {
@@ -191,15 +194,16 @@ impl ApiKeys {
     }
 }
 
-fn good(file: File, of_all: &[String]) -> Result<Good> {
+fn good(file: File, settings: &Settings) -> Result<Good> {
     let mut all = Good::new();
     for (id, key) in file.keys {
         for secret in key.secrets {
-            let identity = Identity {
-                scopes: key.scopes.iter().chain(of_all).cloned().collect(),
+            let mut identity = Identity {
+                scopes: key.scopes.iter().chain(&settings.scopes).cloned().collect(),
                 expires: secret.end()?,
                 ..Identity::of(Principal::Key(id.as_str().into()))
             };
+            settings.include(&mut identity);
             all.insert(secret.sha256.to_ascii_lowercase(), Arc::new(identity));
         }
     }
@@ -241,12 +245,18 @@ mod tests {
             (&two, ", not_after = \"2999-01-01T00:00:00Z\""),
             (&old, ", not_after = \"2020-01-01T00:00:00Z\""),
         ]);
-        let of_all = ["mcp".to_owned()];
-        let keys = ApiKeys::open(&path, &of_all).unwrap();
-        let check = |key: &str| keys.check(key, &of_all);
+        let settings = Settings {
+            resource: String::new(),
+            scopes: vec!["mcp".into()],
+            includes: BTreeMap::from([("files:read".into(), vec!["files:list".into()])]),
+            keys_file: None,
+            issuers: vec![],
+        };
+        let keys = ApiKeys::open(&path, &settings).unwrap();
+        let check = |key: &str| keys.check(key, &settings);
         let identity = check(&one).unwrap();
         assert_eq!(identity.principal.to_string(), "key ci");
-        assert!(identity.scopes.contains("files:read") && identity.scopes.contains("mcp"));
+        assert!(["files:read", "files:list", "mcp"].iter().all(|scope| identity.scopes.contains(*scope)));
         assert!(check(&two).is_ok(), "two are good while one takes the place of the other");
         assert_eq!(check(&old), Err(Refused::Invalid("it is an API key that has expired")));
         let unknown = Err(Refused::Invalid("it is an API key that is not known here"));

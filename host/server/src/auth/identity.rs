@@ -1,12 +1,15 @@
 //! What is known of whoever makes a request, and why a request is turned away.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use crate::base::principal::Principal;
+
+/// After how long a client with a key shows it again, if it only waits for changes.
+const SHOWN_AGAIN: Duration = Duration::from_secs(300);
 
 /// Who makes a request, and what was shown for it: by a token, a key or a certificate.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +17,8 @@ pub struct Identity {
     pub principal: Principal,
     /// With all that they include.
     pub scopes: HashSet<String>,
+    /// Those that the token names itself.
+    pub own_scopes: BTreeSet<String>,
     /// The claims that are texts or lists of texts, each with its texts.
     pub claims: BTreeMap<String, Vec<String>>,
     /// The names in the client's certificate.
@@ -25,7 +30,26 @@ pub struct Identity {
 impl Identity {
     /// One of whom nothing more is known than who it is.
     pub fn of(principal: Principal) -> Self {
-        Self { principal, scopes: HashSet::new(), claims: BTreeMap::new(), names: Vec::new(), expires: None }
+        Self {
+            principal,
+            scopes: HashSet::new(),
+            own_scopes: BTreeSet::new(),
+            claims: BTreeMap::new(),
+            names: Vec::new(),
+            expires: None,
+        }
+    }
+
+    /// Until when something goes on that only waits for changes: as long as the token at most. A key may be revoked at any time, so its
+    /// owner has to show it again.
+    pub fn waits_until(&self) -> Option<SystemTime> {
+        match &self.principal {
+            Principal::Key(_) => {
+                let again = SystemTime::now() + SHOWN_AGAIN;
+                Some(self.expires.map_or(again, |end| end.min(again)))
+            }
+            _ => self.expires,
+        }
     }
 
     /// The texts of a claim.

@@ -19,6 +19,8 @@ use crate::{
 
 /// How many questions are under way at once. Whoever sends tokens that nobody knows makes wharf ask for each.
 const AT_ONCE: usize = 16;
+/// How many requests wait for their turn, or have it.
+const WAITING: usize = 256;
 /// How long a request waits for its turn.
 const TURN: Duration = Duration::from_secs(5);
 /// What stands for itself in a form, by the rules of URLs.
@@ -33,6 +35,8 @@ pub struct Introspector {
     tls: Arc<Tls>,
     url: OnceCell<String>,
     turns: Semaphore,
+    /// Room for requests that wait for their turn.
+    waiting: Semaphore,
 }
 
 impl Introspector {
@@ -44,12 +48,14 @@ impl Introspector {
             tls: Arc::clone(tls),
             url: OnceCell::new(),
             turns: Semaphore::new(AT_ONCE),
+            waiting: Semaphore::new(WAITING),
         }
     }
 
     /// What the issuer says of a token. `Ok(None)`: it is not good. `Err`: nobody knows.
     pub async fn ask(&self, token: &str) -> Result<Option<Map<String, Value>>, ()> {
         let asked = async {
+            let _waits = self.waiting.try_acquire().context("too many tokens wait to be asked about")?;
             let _turn = tokio::time::timeout(TURN, self.turns.acquire()).await.context("there is no turn")??;
             self.exchange(token).await
         };

@@ -95,8 +95,8 @@ impl Keys {
     pub fn known(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let known = self.0.known()?;
         if known.fetched.elapsed() >= OLD {
-            // Nobody waits for an issuer whose keys are there.
-            self.begin_to_fetch(Instant::now());
+            // Nobody waits for an issuer whose keys are there, and one fetch is enough for all who find them old.
+            self.begin_to_fetch(known.fetched + OLD);
         }
         known.find(kid, algorithm)
     }

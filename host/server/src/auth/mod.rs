@@ -65,7 +65,7 @@ impl Auth {
             settings.issuers.iter().enumerate().find_map(|(at, issuer)| {
                 Some((at, Introspector::new(&issuer.url, issuer.introspection.as_ref()?, tls)))
             });
-        let api_keys = settings.keys_file.as_deref().map(|path| ApiKeys::open(path, &settings.scopes)).transpose()?;
+        let api_keys = settings.keys_file.as_deref().map(|path| ApiKeys::open(path, &settings)).transpose()?;
         let (verified, mirrored) = (Verified::default(), AsyncMutex::default());
         Ok(Self { settings, api_keys, keys, introspector, verified, mirrored, tls: Arc::clone(tls) })
     }
@@ -124,7 +124,7 @@ impl Auth {
     pub async fn check(&self, headers: &HeaderMap, query: Option<&str>) -> Result<Arc<Identity>, Refused> {
         let token = header::token(headers, query)?;
         if let Some(api_keys) = self.api_keys.as_ref().filter(|_| token.starts_with(api_keys::PREFIX)) {
-            return api_keys.check(token, &self.settings.scopes);
+            return api_keys.check(token, &self.settings);
         }
         let identity = match self.verified.get(token) {
             Some(found) => found.map_err(Refused::Invalid)?,
@@ -136,7 +136,7 @@ impl Auth {
 
     async fn verify(&self, token: &str) -> Result<Arc<Identity>, Refused> {
         let mut identity = self.judge(token).await?;
-        self.settings.include(&mut identity.scopes);
+        self.settings.include(&mut identity);
         let identity = Arc::new(identity);
         self.verified.add(token, Ok(Arc::clone(&identity)));
         Ok(identity)
@@ -146,7 +146,11 @@ impl Auth {
         let began = Instant::now();
         if let Some((at, introspector)) = self.introspector.as_ref().filter(|_| !token::is_jwt(token)) {
             let issuer = self.settings.issuers.get(*at).ok_or(Refused::Unavailable)?;
-            return introspect(introspector, issuer, token).await;
+            let judged = introspect(introspector, issuer, token).await;
+            if let Err(Refused::Invalid(why)) = &judged {
+                self.verified.add(token, Err(why));
+            }
+            return judged;
         }
         let parts = Parts::read(token).map_err(Refused::Invalid)?;
         let mut issuers = self.settings.issuers.iter().zip(&self.keys);

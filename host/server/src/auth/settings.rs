@@ -1,9 +1,6 @@
 //! What the config says of identity providers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
-    path::PathBuf,
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use http::Uri;
 use jsonwebtoken::Algorithm;
@@ -27,18 +24,17 @@ pub struct Settings {
 
 impl Settings {
     /// Adds what the scopes of a token include.
-    pub fn include(&self, scopes: &mut HashSet<String>) {
-        let included: Vec<String> =
-            scopes.iter().filter_map(|scope| self.includes.get(scope)).flatten().cloned().collect();
-        scopes.extend(included);
+    pub fn include(&self, identity: &mut Identity) {
+        identity.own_scopes = identity.scopes.iter().cloned().collect();
+        let included = identity.own_scopes.iter().filter_map(|scope| self.includes.get(scope)).flatten();
+        identity.scopes.extend(included.cloned());
     }
 
     /// What a client has to ask for that needs these scopes: they, those that every request needs, and those that it has already,
     /// because clients ask for exactly what they are told.
     pub fn to_ask_for(&self, needed: &[String], identity: &Identity) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
-        let held: BTreeSet<&String> = identity.scopes.iter().collect();
-        for scope in self.scopes.iter().chain(needed).chain(held) {
+        for scope in self.scopes.iter().chain(needed).chain(&identity.own_scopes) {
             if scope != "offline_access" && !all.contains(scope) {
                 all.push(scope.clone());
             }

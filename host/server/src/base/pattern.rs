@@ -11,6 +11,16 @@ impl Pattern {
         Self(text)
     }
 
+    /// Whether it means every name.
+    pub fn is_everything(&self) -> bool {
+        self.0 == "*"
+    }
+
+    /// Whether it means this name and no other.
+    pub fn is(&self, name: &str) -> bool {
+        self.0 == name && !name.ends_with('*')
+    }
+
     pub fn matches(&self, name: &str) -> bool {
         match self.0.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),

@@ -6,15 +6,18 @@
 use std::{
     fs::{DirBuilder, File, OpenOptions, Permissions},
     io::Write,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
     path::Path,
 };
 
 use anyhow::{Context, Result};
 
-/// Writes the text that `changed` makes, which reads the file as it is, while nobody else does the same. Only this user may read
-/// what is written.
+/// Writes the text that `changed` makes, which reads the file as it is, while nobody else does the same. A new file is
+/// for this user only.
 pub fn rewrite(path: &Path, changed: impl FnOnce() -> Result<String>) -> Result<()> {
+    // A link stays, and leads to the new text.
+    let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = resolved.as_path();
     let named = || path.display().to_string();
     let folder = path.parent().with_context(named)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| folder.display().to_string())?;
@@ -25,6 +28,14 @@ pub fn rewrite(path: &Path, changed: impl FnOnce() -> Result<String>) -> Result<
     let text = changed()?;
     let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
+    if let Ok(before) = std::fs::metadata(path) {
+        // Whoever may read it now may do so afterwards, such as the service for which root changes it.
+        file.as_file().set_permissions(Permissions::from_mode(before.mode() & 0o777))?;
+        let own = file.as_file().metadata()?;
+        if (own.uid(), own.gid()) != (before.uid(), before.gid()) {
+            fchown(file.as_file(), Some(before.uid()), Some(before.gid())).with_context(named)?;
+        }
+    }
     file.as_file().sync_all()?;
     file.persist(path).with_context(named)?;
     File::open(folder)?.sync_all()?;

@@ -1,7 +1,11 @@
 //! Converts what plugins answer: results, failures, content.
 
 use serde_json::Value;
-use wharf_protocol::{Object, RpcError, model as mcp};
+use wharf_protocol::{
+    Object, RpcError,
+    error::{INSUFFICIENT_SCOPE, TOO_MANY_REQUESTS},
+    model as mcp,
+};
 use wharf_sandbox::model as wit;
 
 use super::values::{clean_meta, parse_json, read_more};
@@ -110,7 +114,9 @@ pub fn completion(completion: wit::Completion) -> mcp::Completion {
 pub fn failure_error(failure: &wit::Failure) -> Option<RpcError> {
     let code = failure.code?;
     // The codes that JSON-RPC reserves have fixed meanings, so a plugin may use only those that fit a plugin's failure.
-    let allowed = matches!(code, -32602 | -32603 | -32002) || !(-32768..=-32000).contains(&code);
+    // Others are wharf's own: with them it answers what the caller's token or role does not allow.
+    let own = matches!(code, INSUFFICIENT_SCOPE | TOO_MANY_REQUESTS);
+    let allowed = matches!(code, -32602 | -32603 | -32002) || !(own || (-32768..=-32000).contains(&code));
     let error = RpcError::new(if allowed { code } else { -32603 }, clean(&failure.message));
     match failure.data.as_deref().map(serde_json::from_str) {
         Some(Ok(data)) => Some(error.with_data(data)),

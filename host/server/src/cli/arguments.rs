@@ -92,6 +92,8 @@ pub enum Command {
     /// Make, show and revoke the API keys of programs that use wharf over HTTP
     #[command(subcommand)]
     Keys(Keys),
+    /// Print the server card: what this server is and where, for others to publish. `server_card` in [http] turns it on
+    Card(ConfigFile),
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,6 +14,7 @@ mod ask;
 mod asking;
 mod audit;
 mod call;
+mod card;
 mod changes;
 mod check;
 mod deny;
@@ -85,6 +86,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Audit(command) => audit::run(command),
         Command::Approvals(command) => approvals::run(&command),
         Command::Keys(command) => keys::run(command),
+        Command::Card(file) => card::run(file.config),
     }
 }
 

@@ -133,6 +133,7 @@ impl Context {
     ) -> Self {
         session.touch();
         session.set_used();
+        session.seen_as(caller);
         Self {
             meta: Arc::new(meta),
             capabilities: Arc::clone(&session.capabilities),

@@ -45,6 +45,8 @@ pub trait Listener: Send + Sync {
     fn tag(&self) -> Option<&Id>;
     /// Whether it hears of failures at this level.
     fn wants_messages(&self, level: Level) -> bool;
+    /// Who listens: with the newest token that was shown.
+    fn caller(&self) -> Caller;
     /// The lists that it was told of last; none if it has not been told any.
     fn last_told(&self) -> &Mutex<Option<Told>>;
 }
@@ -52,7 +54,6 @@ pub trait Listener: Send + Sync {
 /// Receives every change from [`Feed::open`] on, for one listener.
 pub struct Feed {
     server: Arc<Server>,
-    caller: Caller,
     /// Which roles there are, and what they are for, may change with it.
     config: watch::Receiver<Arc<Config>>,
     catalog: watch::Receiver<Arc<Catalog>>,
@@ -62,11 +63,10 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Must be opened before the client is told that it is listening, so that no later change is missed. `caller`: who listens.
-    pub fn open(server: &Arc<Server>, caller: &Caller) -> Self {
+    /// Must be opened before the client is told that it is listening, so that no later change is missed.
+    pub fn open(server: &Arc<Server>) -> Self {
         Self {
             server: Arc::clone(server),
-            caller: caller.clone(),
             config: server.config.clone(),
             catalog: server.published.catalog.clone(),
             updates: server.updates.subscribe(),
@@ -85,7 +85,7 @@ impl Feed {
         loop {
             let config = Arc::clone(&self.config.borrow_and_update());
             let catalog = Arc::clone(&self.catalog.borrow_and_update());
-            let view = View { catalog, rights: self.caller.identity().and_then(|one| config.roles.rights(one)) };
+            let view = View { catalog, rights: listener.caller().identity().and_then(|one| config.roles.rights(one)) };
             for list in list_changes(listener, view.told(), self.server.published.first.get().copied()) {
                 if outbox.send(notification::list_changed(list, listener.tag())).await == Err(Unsent::Closed) {
                     return;
@@ -142,17 +142,19 @@ fn list_changes(listener: &dyn Listener, now: Told, first: Option<Generations>) 
     // A listener that came before the first load may have seen the lists of that load, but nothing older.
     let before = listener.last_told().lock().replace(now).or(first.map(|all| Told { all, own: None }));
     let Some(before) = before else { return lists };
+    // Where the first role came, or the last one went, any list may be another.
+    let all_differ = before.own.is_some() != now.own.is_some();
     let (before, now) = match (before.own, now.own) {
         (Some(before), Some(now)) => (before, now),
         _ => (before.all, now.all),
     };
-    if before.tools != now.tools && listener.wants_tools() {
+    if (all_differ || before.tools != now.tools) && listener.wants_tools() {
         lists.push(Listed::Tools);
     }
-    if before.prompts != now.prompts && listener.wants_prompts() {
+    if (all_differ || before.prompts != now.prompts) && listener.wants_prompts() {
         lists.push(Listed::Prompts);
     }
-    if before.resources != now.resources && listener.wants_resources() {
+    if (all_differ || before.resources != now.resources) && listener.wants_resources() {
         lists.push(Listed::Resources);
     }
     lists

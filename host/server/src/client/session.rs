@@ -58,6 +58,8 @@ pub struct Session {
     digest: OnceLock<String>,
     pub revision: Revision,
     pub principal: Principal,
+    /// The same, with the newest token that was shown.
+    caller: Mutex<Caller>,
     pub capabilities: Arc<ClientCapabilities>,
     pub client_info: Option<Arc<str>>,
     level: Mutex<Level>,
@@ -151,6 +153,7 @@ impl Session {
             digest: OnceLock::new(),
             revision,
             principal: caller.principal().clone(),
+            caller: Mutex::new(caller.clone()),
             capabilities: Arc::new(capabilities),
             client_info: params.client_info.as_ref().map(|info| info.get().into()),
             level: Mutex::new(Level::Info),
@@ -180,6 +183,11 @@ impl Session {
             self.touch();
         }
         self.last_used.lock().elapsed()
+    }
+
+    /// Notes with which token its owner came last.
+    pub fn seen_as(&self, caller: &Caller) {
+        *self.caller.lock() = caller.clone();
     }
 
     pub fn touch(&self) {
@@ -381,6 +389,9 @@ impl Listener for Session {
     }
     fn wants_messages(&self, level: Level) -> bool {
         level >= self.log_level()
+    }
+    fn caller(&self) -> Caller {
+        self.caller.lock().clone()
     }
     fn last_told(&self) -> &Mutex<Option<view::Told>> {
         &self.last_told

@@ -19,6 +19,7 @@ pub mod approvals;
 pub mod audit;
 mod auth;
 mod bounds;
+pub mod card;
 mod command_line;
 pub mod defaults;
 mod egress;

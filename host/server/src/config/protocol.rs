@@ -1,7 +1,7 @@
 //! `[protocol]`: which parts of MCP are served, and how long clients may keep lists.
 
 use anyhow::{Result, bail, ensure};
-use wharf_protocol::encode::CacheHint;
+use wharf_protocol::{Revision, encode::CacheHint, revision::Era};
 
 use super::{bounds::parse_hex32, raw};
 
@@ -33,6 +33,15 @@ impl std::fmt::Debug for StateKey {
 
 /// The longest time for which clients may be told to keep a list: a day.
 const MAX_TTL_MS: u64 = 24 * 3600 * 1000;
+
+impl Protocol {
+    pub fn serves(&self, revision: Revision) -> bool {
+        match revision.era() {
+            Era::Modern => self.modern,
+            Era::Legacy => self.legacy,
+        }
+    }
+}
 
 pub fn resolve(raw: &raw::Protocol) -> Result<Protocol> {
     let legacy = raw.legacy.unwrap_or(true);

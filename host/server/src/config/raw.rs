@@ -53,6 +53,7 @@ pub struct Http {
     pub listen: Option<String>,
     pub socket_mode: Option<u32>,
     pub public_url: Option<String>,
+    pub server_card: Option<ServerCard>,
     pub token_env: Option<String>,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
@@ -74,6 +75,13 @@ pub struct Tls {
     pub key: String,
     pub client_ca: Option<String>,
     pub client_cert: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "true, or a name such as \"com.example/weather\"")]
+pub enum ServerCard {
+    Is(bool),
+    Named(String),
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -7,12 +7,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use wharf_protocol::Revision;
 
 use super::{
     approvals::{self, Approvals},
     audit::{self, Audit},
     auth,
     bounds::{duration_ms, kib, mib, within_bounds},
+    card::{self, Card},
     command_line::CommandLine,
     defaults, egress,
     face::{self, Face},
@@ -72,6 +74,8 @@ pub struct Startup {
     pub audit: Option<Audit>,
     /// None: tokens of no identity provider are taken.
     pub auth: Option<Arc<crate::auth::Settings>>,
+    /// None: there is no server card.
+    pub card: Option<Card>,
 }
 
 impl Startup {
@@ -91,6 +95,7 @@ impl Startup {
             total_tasks,
             audit,
             auth,
+            card,
         } = other;
         let keys = [
             ("[server]", self.face != *face),
@@ -105,6 +110,7 @@ impl Startup {
             ("total_tasks", self.total_tasks != *total_tasks),
             ("[audit]", self.audit != *audit),
             ("[auth]", self.auth != *auth),
+            ("server_card", self.card != *card),
         ];
         keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
     }
@@ -181,7 +187,9 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         defaults::Sized::for_this_machine().total_concurrency,
         4096,
     )?;
-    let http = http::resolve(raw.http, command_line, &absolute).context("[http]")?;
+    let mut raw_http = raw.http;
+    let server_card = raw_http.server_card.take();
+    let http = http::resolve(raw_http, command_line, &absolute).context("[http]")?;
     let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
     let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
     let auth = auth.transpose().context("[auth]")?;
@@ -190,12 +198,24 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         "[auth] and `token_env` in [http] exclude each other: a request has one token, and [auth] says whose is good"
     );
     let roles = roles::resolve(raw.roles.0, &absolute)?;
+    let sources = auth.iter().map(|auth| auth.issuers.len() + usize::from(auth.keys_file.is_some())).sum::<usize>();
+    if let (2.., Some(name)) = (sources, roles.with_ambiguous_names()) {
+        bail!(
+            "{}: two who give names may give the same one, so a role with `{{…}}` in `roots.within` has to say in `when` whose it \
+             means: an `issuer` or a `key`",
+            toml_header(&["roles", name])
+        );
+    }
     ensure!(
         !(roles.are_there() && protocol.lists.public),
         "[protocol]: with [roles], lists are not the same for everybody, so `list_scope` cannot be \"public\""
     );
+    let face = face::resolve(raw.server).context("[server]")?;
+    let revisions: Vec<Revision> = Revision::ALL.into_iter().filter(|revision| protocol.serves(*revision)).collect();
+    let card = card::resolve(server_card, http.public_url.as_deref(), &face.info, &revisions).context("[http]")?;
     let startup = Startup {
-        face: face::resolve(raw.server).context("[server]")?,
+        face,
+        card,
         http,
         protocol,
         total_concurrency,

@@ -7,6 +7,7 @@ use wharf_protocol::{
 };
 
 use crate::{
+    auth::Caller,
     base::principal::Owner,
     client::{
         context::Context,
@@ -24,6 +25,7 @@ struct Subscription {
     id: Id,
     revision: Revision,
     owner: Owner,
+    caller: Caller,
     filter: ListenFilter,
     last_told: Mutex<Option<Told>>,
 }
@@ -56,6 +58,9 @@ impl Listener for Subscription {
     fn wants_messages(&self, _: Level) -> bool {
         false
     }
+    fn caller(&self) -> Caller {
+        self.caller.clone()
+    }
     fn last_told(&self) -> &Mutex<Option<Told>> {
         &self.last_told
     }
@@ -84,10 +89,17 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
     filter.resource_subscriptions.iter().flatten().try_for_each(|uri| crate::bridge::check_uri(uri))?;
     // The client is told about all changes from here on.
     let last_told = Mutex::new(Some(ctx.view().await.told()));
-    let feed = Feed::open(&ctx.server, &ctx.caller);
+    let feed = Feed::open(&ctx.server);
     // If the outbox is closed, the feed ends right away.
     ctx.outbox.send(notification::acknowledged(&ctx.id, &filter)).await.ok();
-    let subscription = Subscription { id: ctx.id.clone(), revision: ctx.encoder.revision, owner, filter, last_told };
+    let subscription = Subscription {
+        id: ctx.id.clone(),
+        revision: ctx.encoder.revision,
+        owner,
+        caller: ctx.caller.clone(),
+        filter,
+        last_told,
+    };
     tokio::select! {
         () = feed.run(&subscription, &ctx.outbox) => {}
         () = ctx.stop().cancelled() => {}

@@ -101,12 +101,19 @@ pub struct Catalog {
     pub page_items: usize,
     /// What is made of it when it is first asked for: for those who see everything, and for those whose roles are the same.
     whole: Pages,
-    narrowed: Mutex<HashMap<(u64, u64), Arc<Pages>>>,
+    narrowed: Mutex<HashMap<(u64, u64), Arc<Narrowed>>>,
 }
 
 /// For each revision and list, the results for its pages.
 type PerList<T> = [T; List::ALL.len()];
 type Pages = [PerList<OnceLock<Vec<Arc<str>>>>; Revision::ALL.len()];
+
+/// What those see whose roles are the same.
+#[derive(Default)]
+struct Narrowed {
+    pages: Pages,
+    digests: OnceLock<Generations>,
+}
 
 /// How many sets of roles have lists that are kept.
 const MAX_NARROWED: usize = 64;
@@ -254,7 +261,7 @@ impl Catalog {
             Some(cursor) => page_number(list, cursor).ok_or_else(|| RpcError::invalid_params("unknown cursor"))?,
         };
         let narrowed = rights.map(|rights| self.narrowed(rights));
-        let all = narrowed.as_deref().unwrap_or(&self.whole);
+        let all = narrowed.as_ref().map_or(&self.whole, |narrowed| &narrowed.pages);
         let by_list = all.get(encoder.revision as usize).and_then(|lists| lists.get(list as usize));
         let pages = match by_list {
             Some(cell) => cell.get_or_init(|| self.encode(list, encoder, rights)),
@@ -267,16 +274,24 @@ impl Catalog {
         }
     }
 
-    fn narrowed(&self, rights: &Rights) -> Arc<Pages> {
-        let mut narrowed = self.narrowed.lock();
-        if narrowed.len() >= MAX_NARROWED && !narrowed.contains_key(&rights.key()) {
-            narrowed.clear();
+    fn narrowed(&self, rights: &Rights) -> Arc<Narrowed> {
+        let (mut narrowed, key) = (self.narrowed.lock(), rights.key());
+        if narrowed.len() >= MAX_NARROWED && !narrowed.contains_key(&key) {
+            // Those of roles that the config no longer has go first, else any one.
+            narrowed.retain(|(number, _), _| *number == key.0);
+            if let Some(other) = narrowed.keys().next().copied().filter(|_| narrowed.len() >= MAX_NARROWED) {
+                narrowed.remove(&other);
+            }
         }
-        Arc::clone(narrowed.entry(rights.key()).or_default())
+        Arc::clone(narrowed.entry(key).or_default())
     }
 
     /// What the lists are like that these rights let through: as long as nothing in a list changes, its number stays.
     pub fn digests(&self, rights: &Rights) -> Generations {
+        *self.narrowed(rights).digests.get_or_init(|| self.digest(rights))
+    }
+
+    fn digest(&self, rights: &Rights) -> Generations {
         let digest = |lists: &[List]| {
             let mut hasher = DefaultHasher::new();
             for list in lists {

@@ -102,8 +102,11 @@ impl View {
 fn sees_any(rights: &Rights, served: &Served) -> bool {
     let (id, offer) = (served.config.id.as_str(), &served.offer);
     let sees = |kind, name: &str| rights.sees(&Entry::new(kind, id, name));
-    offer.tools.iter().any(|tool| sees(Kind::Tool, &tool.published.name))
-        || offer.prompts.iter().any(|prompt| sees(Kind::Prompt, &prompt.published.name))
+    offer.tools.iter().any(|tool| served.config.allows_tool(&tool.own_name) && sees(Kind::Tool, &tool.published.name))
+        || offer
+            .prompts
+            .iter()
+            .any(|one| served.config.allows_prompt(&one.own_name) && sees(Kind::Prompt, &one.published.name))
         || offer.resources.iter().any(|resource| sees(Kind::Resource, &resource.uri))
         || offer.templates.iter().any(|one| sees(Kind::Resource, &one.published.uri_template))
 }

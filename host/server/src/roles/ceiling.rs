@@ -60,6 +60,11 @@ impl Ceiling {
         Ok(Self { within, access })
     }
 
+    /// Whether the folder depends on what the caller is called.
+    pub fn is_named(&self) -> bool {
+        self.within.iter().flatten().any(|component| !matches!(component, Component::Plain(_)))
+    }
+
     /// The folder for this caller. None: it has not all the claims, or one of them is not the name of a folder.
     pub fn of(&self, identity: &Identity) -> Option<Within> {
         let (mut base, mut rest) = (PathBuf::from("/"), PathBuf::new());

@@ -1,5 +1,7 @@
 //! What roles are asked about: one tool, prompt or resource.
 
+use crate::base::pattern::Pattern;
+
 /// What a role can be for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -17,36 +19,52 @@ pub struct Entry<'a> {
     pub plugin: &'a str,
     /// As clients know it.
     pub name: &'a str,
+    /// Whether it is a URI that leads back up, so that its beginning says nothing of it.
+    leads_up: bool,
     /// The template that serves a URI. Who may use the template may use it with every URI that it matches.
     pub template: Option<&'a str>,
 }
 
 impl<'a> Entry<'a> {
     pub fn new(kind: Kind, plugin: &'a str, name: &'a str) -> Self {
-        Self { kind, plugin, name, template: None }
+        Self { kind, plugin, name, leads_up: false, template: None }
     }
 
     /// A resource that is to be read.
     pub fn read(plugin: &'a str, uri: &'a str, template: Option<&'a str>) -> Self {
-        // The beginning of a URI says nothing of one that leads back up, so only a role for everything is for it.
-        let name = if leads_up(uri) { "" } else { uri };
-        Self { kind: Kind::Resource, plugin, name, template }
+        Self { kind: Kind::Resource, plugin, name: uri, leads_up: leads_up(uri), template }
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &'a str> {
-        [Some(self.name), self.template].into_iter().flatten()
+    /// Whether a pattern means it.
+    pub fn fits(&self, pattern: &Pattern) -> bool {
+        match self.template {
+            // A pattern is for the URIs of a template only if it names the template, not if their texts happen to begin alike.
+            _ if self.leads_up => pattern.is_everything() || self.template.is_some_and(|text| pattern.is(text)),
+            Some(template) => pattern.matches(self.name) || pattern.matches(template),
+            None => pattern.matches(self.name),
+        }
     }
 }
 
 /// Whether a URI has a segment `.` or `..`, however it is written.
 fn leads_up(uri: &str) -> bool {
     let path = uri.split_once(':').map_or(uri, |(_, rest)| rest);
-    path.split(['/', '\\', '?', '#']).any(|segment| {
-        let plain: Vec<u8> = percent_encoding::percent_decode_str(segment).collect();
-        let inner = |part: &[u8]| part == b"." || part == b"..";
-        // What was encoded may hold separators of its own.
-        plain.split(|byte| matches!(byte, b'/' | b'\\')).any(inner)
-    })
+    let mut plain = path.as_bytes().to_vec();
+    // What is encoded twice may be decoded twice by whoever reads it.
+    for _ in 0..3 {
+        // Many readers leave out what cannot be seen.
+        plain.retain(|byte| !byte.is_ascii_control());
+        if plain.split(|byte| matches!(byte, b'/' | b'\\' | b'?' | b'#')).any(|part| part == b"." || part == b"..") {
+            return true;
+        }
+        let decoded: Vec<u8> = percent_encoding::percent_decode(&plain).collect();
+        if decoded == plain {
+            return false;
+        }
+        plain = decoded;
+    }
+    // Nobody has a reason to encode more often.
+    true
 }
 
 #[cfg(test)]
@@ -65,6 +83,10 @@ mod tests {
             ("notes:///public/..%2fsecret", true),
             ("notes:///public/a%2f..%2f..%2fsecret", true),
             ("notes:///public/..\\secret", true),
+            ("notes:///public/%252e%252e/secret", true),
+            ("notes:///public/.\t./secret", true),
+            ("notes:///public/%25252e", true),
+            ("notes:///public/100%25", false),
             ("notes:..", true),
             ("notes:///public?..", true),
         ] {

@@ -19,7 +19,11 @@ mod entry;
 
 pub use self::entry::{Entry, Kind};
 use self::{allowance::Allowance, ceiling::Ceiling, condition::Condition};
-use crate::{access::within::Within, auth::Identity, base::pattern::Pattern};
+use crate::{
+    access::within::Within,
+    auth::Identity,
+    base::{pattern::Pattern, principal::Principal},
+};
 
 /// The most roles of a config: each has a bit in [`Rights`].
 pub const MAX_ROLES: usize = 64;
@@ -52,7 +56,7 @@ impl Role {
         };
         let any = |patterns: &[Pattern], text: &str| patterns.iter().any(|pattern| pattern.matches(text));
         let of_plugin = self.plugins.as_ref().is_none_or(|plugins| any(plugins, entry.plugin));
-        of_plugin && list.as_ref().map_or(self.plugins.is_some(), |list| entry.names().any(|name| any(list, name)))
+        of_plugin && list.as_ref().map_or(self.plugins.is_some(), |list| list.iter().any(|pattern| entry.fits(pattern)))
     }
 }
 
@@ -115,16 +119,30 @@ impl Roles {
         format!("{:?}", self.all) == format!("{:?}", other.all)
     }
 
+    /// The role whose folders depend on what callers are called, but which does not say who gives these names.
+    pub fn with_ambiguous_names(&self) -> Option<&str> {
+        let ambiguous = |role: &&Role| {
+            role.ceiling.as_ref().is_some_and(Ceiling::is_named)
+                && role.when.iter().any(|one| one.issuer.is_none() && one.key.is_none())
+        };
+        self.all.iter().find(ambiguous).map(|role| role.name.as_str())
+    }
+
     /// What the roles are for a caller. None: there are no roles, so everybody may use everything.
     pub fn rights(self: &Arc<Self>, identity: &Arc<Identity>) -> Option<Rights> {
         if !self.are_there() {
             return None;
         }
+        // Nobody else gets more scopes by logging in again.
+        let can_log_in = matches!(identity.principal, Principal::User(_));
         let (mut uses, mut sees) = (Set::default(), Set::default());
         for (at, role) in self.all.iter().enumerate() {
             if role.when.iter().any(|condition| condition.is_met(identity)) {
                 uses = uses.with(at);
-            } else if role.step_up && role.when.iter().any(|condition| condition.lacks(identity).is_some()) {
+            } else if can_log_in
+                && role.step_up
+                && role.when.iter().any(|condition| condition.lacks(identity).is_some())
+            {
                 sees = sees.with(at);
             }
         }

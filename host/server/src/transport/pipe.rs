@@ -36,6 +36,8 @@ pub struct Pipe {
     server: Arc<Server>,
     outbox: Outbox,
     client: Client,
+    /// Who the client is, with the newest token that was shown.
+    caller: Mutex<Caller>,
     modern: bool,
     /// All tasks that work for the client.
     tracker: TaskTracker,
@@ -57,7 +59,13 @@ impl Pipe {
     pub fn new(server: Arc<Server>, outbox: Outbox, client: Client, modern: bool) -> Arc<Self> {
         let (session, in_flight, feeding, tracker) = Default::default();
         let stop = Arc::new(server.stop.child_token());
-        Arc::new(Self { server, outbox, client, modern, tracker, stop, session, in_flight, feeding })
+        let caller = Mutex::new(client.caller.clone());
+        Arc::new(Self { server, outbox, client, caller, modern, tracker, stop, session, in_flight, feeding })
+    }
+
+    /// Notes with which token the client came last.
+    pub fn seen_as(&self, caller: &Caller) {
+        *self.caller.lock() = caller.clone();
     }
 
     /// Ends subscriptions and stops sending changes, because the client has sent its last message. Requests under way may
@@ -183,7 +191,7 @@ impl Pipe {
         if std::mem::replace(&mut *feeding, true) {
             return;
         }
-        let feed = Feed::open(&self.server, &self.client.caller);
+        let feed = Feed::open(&self.server);
         let (stop, session, outbox) = (self.stop.clone(), Arc::clone(session), self.outbox.clone());
         self.tracker.spawn(async move {
             tokio::select! {
@@ -240,7 +248,7 @@ impl Pipe {
 
     /// Admits or refuses a request.
     fn admit(&self, request: &Request, charge: Arc<Charge>) -> Result<Admitted, RpcError> {
-        let Client { caller, transport, .. } = &self.client;
+        let (caller, transport) = (&self.caller.lock().clone(), &self.client.transport);
         let (server, transport) = (&self.server, *transport);
         let door = Door { server, caller, modern: self.modern, headers: None, transport };
         let session = || self.session().map_or(Named::None, Named::Is);

@@ -7,7 +7,12 @@ use wharf_protocol::{
 };
 use wharf_sandbox::model::Target;
 
-use super::{failed::other_failed, gates::Passed, request::Request, run::run_once};
+use super::{
+    failed::other_failed,
+    gates::{self, Passed},
+    request::Request,
+    run::run_once,
+};
 use crate::{
     bridge::{self, check_uri},
     client::context::Context,
@@ -23,8 +28,12 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         }
         Reference::Resource { uri } => {
             check_uri(uri)?;
-            // Clients may name the template itself or a URI that it matches.
-            let served = view.template(uri).or_else(|| view.resource(uri).ok().map(|(served, _)| served));
+            // Clients may name the template itself or a URI that it matches, if the whole template is for them.
+            let of_uri = || {
+                let (served, listed) = view.resource(uri).ok()?;
+                listed.template.map_or(Some(served), |template| view.template(template))
+            };
+            let served = view.template(uri).or_else(of_uri);
             let served = served.ok_or_else(|| RpcError::invalid_params("unknown resource template"))?;
             (served, Target::Template(uri.clone()))
         }
@@ -48,7 +57,11 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         others: arguments.unwrap_or_default().into_iter().collect(),
     };
     // Somebody is typing and wants a quick answer, so nobody is asked for approval or roots, and the call gets no roots.
-    match run_once(ctx, &request, operation, &Passed::default()).await {
+    let passed = match gates::begin(ctx, &request) {
+        Ok(_turn) => Passed { _turn, ..Passed::default() },
+        Err(failed) => return other_failed(failed),
+    };
+    match run_once(ctx, &request, operation, &passed).await {
         Ok(ran) => Ok(ctx.encoder.completion(bridge::completion(ran.outcome))),
         Err(failed) => other_failed(failed),
     }

@@ -8,7 +8,7 @@ use wharf_sandbox::model::Abilities;
 
 use super::{failed::Failed, request::Request};
 use crate::{
-    access::{capability::Access, scope::CallRoots},
+    access::scope::CallRoots,
     approvals::{
         answer::{self, KEY},
         kept,
@@ -99,8 +99,8 @@ fn is_asked(confirm: &Confirm, request: &Request<'_>, roots: &CallRoots) -> bool
         Which::All => true,
         Which::Writes => {
             let grants = &request.served.config.grants;
-            let writes = |access| roots.shown(access).iter().any(|(_, access)| *access == Access::ReadWrite);
-            grants.can_write(grants.roots.0.is_some_and(writes))
+            // A folder that is not there now may be there when the call runs.
+            grants.can_write(grants.roots.0.is_some_and(|access| roots.may_write(access)))
         }
         Which::Destructive => request.tool.is_some_and(|tool| {
             let hint = |key: &str| tool.published.annotations.as_ref()?.get(key)?.as_bool();

@@ -18,7 +18,7 @@ use crate::{
     bridge,
     client::{context::Context, session::PERSON},
     observe::record::Approval,
-    roles::{Rights, allowance::Turn},
+    roles::allowance::Turn,
 };
 
 /// What the operator is told, now and then.
@@ -41,11 +41,10 @@ pub async fn pass(
     offered: &Object,
     carried: &mut Carried,
 ) -> Result<Passed, Failed> {
-    let rights = ctx.server.rights(&ctx.caller);
-    let turn = rights.as_ref().map_or(Ok(None), |rights| begin(ctx, request, rights))?;
+    let turn = begin(ctx, request)?;
     let by_program = program(ctx, request, carried).await?;
     let mut roots = roots(ctx, request, offered, carried).await?;
-    roots.within = rights.and_then(|rights| rights.ceilings(&request.entry)).map(Into::into);
+    roots.within = ctx.server.rights(&ctx.caller).and_then(|rights| rights.ceilings(&request.entry)).map(Into::into);
     let by_person = match &request.served.config.confirm {
         // In a box, so that calls that nobody has to approve are not larger for it.
         Some(confirm) => Box::pin(confirm::pass(ctx, request, confirm, &roots, offered, carried)).await?,
@@ -55,7 +54,8 @@ pub async fn pass(
 }
 
 /// Counts the call towards what the caller's roles allow.
-fn begin(ctx: &Context, request: &Request<'_>, rights: &Rights) -> Result<Option<Turn>, Failed> {
+pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Option<Turn>, Failed> {
+    let Some(rights) = ctx.server.rights(&ctx.caller) else { return Ok(None) };
     rights.begin(&request.entry).map_err(|after| {
         ctx.server.refusals.say_of(TOO_OFTEN, || ctx.principal().short());
         let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);

@@ -404,6 +404,7 @@ impl Endpoint {
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream"));
         }
         let session = self.session(headers, caller.principal())?;
+        session.seen_as(caller);
         let hold = Hold { permit: Some(self.listen_permit()?), busy: Some(peer.work()), charge: None };
         if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
             let (log, next) = self.streams.find(&session, last).ok_or_else(|| {
@@ -416,7 +417,7 @@ impl Endpoint {
         }
         let listening = session.listen();
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
-        let feed = Feed::open(&self.server, caller);
+        let feed = Feed::open(&self.server);
         let server = Arc::clone(&self.server);
         let log = self.streams.open(&session);
         let read = Arc::clone(&log);

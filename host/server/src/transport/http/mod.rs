@@ -2,6 +2,7 @@
 
 pub mod access_log;
 pub mod body;
+mod card;
 pub mod connections;
 pub mod endpoint;
 pub mod entry;

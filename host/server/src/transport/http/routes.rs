@@ -12,6 +12,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{
+    card,
     endpoint::{Endpoint, Lasting, SESSION_HEADER},
     entry::{Entered, enter},
     front::REQUEST_ID,
@@ -41,6 +42,9 @@ pub fn routes(server: &Arc<Server>, path: &str) -> Router {
     }
     if !config.http.allowed_origins.is_empty() {
         app = app.layer(cors(&config.http.allowed_origins));
+    }
+    if let Some(card) = &config.card {
+        app = app.merge(card::routes(server, card, path));
     }
     if server.auth.as_ref().is_some_and(|auth| !auth.settings.issuers.is_empty()) {
         app = app.merge(login::routes(server, path));
@@ -86,7 +90,7 @@ async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> 
     match answer {
         Ok(response) => {
             peer.admit();
-            match caller.identity().and_then(|identity| identity.expires) {
+            match caller.identity().and_then(|identity| identity.waits_until()) {
                 Some(expires) if gets || response.extensions().get::<Lasting>().is_some() => ending(response, expires),
                 _ => response,
             }

@@ -85,7 +85,7 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         let bytes = open.next().await?;
         Some((Ok::<_, Infallible>(bytes), open))
     })));
-    match caller.identity().and_then(|identity| identity.expires) {
+    match caller.identity().and_then(|identity| identity.waits_until()) {
         Some(expires) => ending(stream, expires),
         None => stream,
     }
@@ -166,6 +166,7 @@ async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     let Some(pipe) = pipe else {
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such stream; open one at /sse").into_response();
     };
+    pipe.seen_as(&caller);
     let _busy = peer.work();
     let (parts, body) = request.into_parts();
     let incoming = endpoint.server.ledger.incoming(peer.account());
