@@ -15,7 +15,7 @@ use syn::{
 
 /// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
 /// between rooms is always a decision.
-const ROOMS: [(&str, &[&str]); 17] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
@@ -27,6 +27,7 @@ const ROOMS: [(&str, &[&str]); 17] = [
     ("audit", &["base", "config", "observe"]),
     ("bridge", &["base", "config", "schema"]),
     ("plugins", &["base", "config", "schema", "access", "bridge", "observe"]),
+    ("telemetry", &["base", "config", "observe", "audit", "plugins"]),
     ("approvals", &["base", "access", "config"]),
     ("client", &["base", "config", "egress", "access", "auth", "approvals", "bridge", "plugins", "tasks", "observe"]),
     (
@@ -34,7 +35,10 @@ const ROOMS: [(&str, &[&str]); 17] = [
         &["base", "config", "access", "approvals", "schema", "bridge", "plugins", "tasks", "client", "observe"],
     ),
     ("transport", &["base", "config", "access", "auth", "bridge", "client", "methods", "observe"]),
-    ("app", &["base", "config", "access", "observe", "audit", "plugins", "client", "methods", "transport"]),
+    (
+        "app",
+        &["base", "config", "access", "observe", "audit", "plugins", "telemetry", "client", "methods", "transport"],
+    ),
     ("cli", &["base", "config", "egress", "access", "approvals", "audit", "plugins", "app"]),
 ];
 

@@ -28,11 +28,13 @@ use crate::{
     methods::call::direct,
     observe::{
         journal::Journal,
-        observers::Observers,
+        meter::Meter,
+        observers::{All, Observers},
         record::{Observer, Transport},
     },
     plugins::{library::Library, snapshot::PluginStatus, status::Status, watcher},
-    transport::{self, pipe::Client, stdio},
+    telemetry::metrics::{CONTENT_TYPE, Counters, Metrics, Sources},
+    transport::{self, http::admin::Served, pipe::Client, stdio},
 };
 
 mod current;
@@ -173,11 +175,13 @@ impl Builder {
         let audit = audit.context("[audit]").map_err(Error::Config)?;
         let scopes = Arc::new(Scopes::new(config.places(origins.cache_dir.as_deref()), home_ceiling));
         let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
-        let observers = Observers::new(observers, journal);
+        let counters = config.startup.admin.as_ref().map(|_| Arc::<Counters>::default());
+        let meter = counters.clone().map(|counters| counters as Arc<dyn Meter>);
+        let observers = Observers::new(All { observers, journal, meter });
         let given: Vec<String> = origins.given.iter().map(|plugin| plugin.name().to_owned()).collect();
         let current = Current::new(origins, Arc::clone(&config), Arc::clone(&scopes), observers.clone());
         let (library, published) = Library::new(
-            sandbox,
+            Arc::clone(&sandbox),
             Arc::clone(&ledger),
             Arc::clone(&scopes),
             current.watch(),
@@ -188,6 +192,11 @@ impl Builder {
         let files = Arc::clone(&published.files);
         let shared = Shared { ledger, published, scopes, approver, observers, stop: stop.clone() };
         let server = Server::new(&config, shared).map_err(Error::Config)?;
+        let metrics = counters.map(|counters| {
+            let (ledger, published) = (Arc::clone(&server.ledger), server.published.clone());
+            let (refusals, audit) = (Arc::clone(&server.refusals), audit.clone());
+            Arc::new(Metrics::new(counters, Sources { sandbox, ledger, published, refusals, audit }))
+        });
         let watcher = follows.then(|| {
             let reload = {
                 let current = Arc::clone(&current);
@@ -196,7 +205,7 @@ impl Builder {
             watcher::run(current.watch(), stamp, files, reload, stop)
         });
         let watcher = watcher.map(|watcher| Box::pin(watcher) as Watching);
-        Ok(Begun { server, current, audit, library, watcher, given })
+        Ok(Begun { server, current, audit, metrics, library, watcher, given })
     }
 
     /// Puts everything together, loads all plugins and serves them until the last [`Wharf`] is dropped or stopped.
@@ -224,6 +233,7 @@ pub struct Begun {
     server: Arc<Server>,
     current: Arc<Current>,
     audit: Option<Arc<Log>>,
+    metrics: Option<Arc<Metrics>>,
     library: Library,
     watcher: Option<Watching>,
     given: Vec<String>,
@@ -231,7 +241,7 @@ pub struct Begun {
 
 impl Begun {
     pub fn run(self) -> Wharf {
-        let Self { server, current, audit, library, watcher, given: _ } = self;
+        let Self { server, current, audit, metrics, library, watcher, given: _ } = self;
         let mut tasks = JoinSet::new();
         tasks.spawn(library.run(server.stop.clone()));
         if let Some(watcher) = watcher {
@@ -245,7 +255,7 @@ impl Begun {
                 }
             });
         }
-        Wharf { inner: Arc::new(Inner { server, current, audit, tasks: Mutex::new(tasks) }) }
+        Wharf { inner: Arc::new(Inner { server, current, audit, metrics, tasks: Mutex::new(tasks) }) }
     }
 }
 
@@ -265,6 +275,8 @@ struct Inner {
     server: Arc<Server>,
     current: Arc<Current>,
     audit: Option<Arc<Log>>,
+    /// None: nothing is counted.
+    metrics: Option<Arc<Metrics>>,
     /// The library and the watcher, which end when this is dropped.
     tasks: Mutex<JoinSet<()>>,
 }
@@ -379,6 +391,31 @@ impl Wharf {
             self.inner.server.scopes.egress.is_own(address);
         }
         transport::http::listener::serve(Arc::clone(&self.inner.server), listener).await;
+    }
+
+    /// The metrics, as Prometheus reads them (OpenMetrics). None unless the config has an `[admin]` table.
+    pub fn metrics(&self) -> Option<String> {
+        self.inner.metrics.as_ref().map(|metrics| metrics.text())
+    }
+
+    /// The `[admin]` table of the config.
+    #[doc(hidden)]
+    pub fn admin(&self) -> Option<&config::Admin> {
+        self.inner.server.startup.admin.as_ref()
+    }
+
+    /// Serves the metrics on a listener until wharf stops. At once over if the config has no `[admin]` table.
+    #[doc(hidden)]
+    pub async fn serve_admin(&self, listener: TcpListener) {
+        let (server, Some(admin), Some(metrics)) = (&self.inner.server, self.admin(), self.inner.metrics.clone())
+        else {
+            return;
+        };
+        if let Ok(address) = listener.local_addr() {
+            server.scopes.egress.is_own(address);
+        }
+        let served = Served { metrics: Box::new(move || metrics.text()), content_type: CONTENT_TYPE };
+        transport::http::admin::serve(listener, admin, &server.startup.http, served, server.stop.clone()).await;
     }
 
     /// Prepares to serve one client over a reader and a writer, with one message per line in each direction.

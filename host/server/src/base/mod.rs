@@ -11,4 +11,5 @@ pub mod program;
 pub mod random_id;
 pub mod refusals;
 pub mod request_state;
+pub mod slot;
 pub mod text;

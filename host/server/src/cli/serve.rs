@@ -71,6 +71,18 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
             return Err(error);
         }
     };
+    let admin = match admin(&wharf).await {
+        Ok(admin) => admin,
+        // Each client that starts a `wharf run` starts one with the same config, and only one of them can listen there.
+        Err(error) if !http => {
+            tracing::warn!("metrics are not served: {error:#}");
+            None
+        }
+        Err(error) => {
+            wharf.stop().await;
+            return Err(error);
+        }
+    };
     let stop = wharf.stopping();
     let mut signals = JoinSet::new();
     let reloads = wharf.clone();
@@ -105,7 +117,12 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
             wharf.serve_http(listener).await;
         }
     };
-    let (served, ()) = tokio::join!(pipe, web);
+    let watched = async {
+        if let Some(listener) = admin {
+            wharf.serve_admin(listener).await;
+        }
+    };
+    let (served, (), ()) = tokio::join!(pipe, web, watched);
     wharf.stop().await;
     served
 }
@@ -124,4 +141,14 @@ async fn listen(wharf: &Wharf) -> Result<TcpListener> {
     })?;
     tracing::info!("serving MCP at http://{}/mcp", listener.local_addr()?);
     Ok(listener)
+}
+
+/// The listener for metrics, if there is to be one.
+async fn admin(wharf: &Wharf) -> Result<Option<TcpListener>> {
+    let Some(admin) = wharf.admin() else { return Ok(None) };
+    let listener = TcpListener::bind(admin.listen).await.with_context(|| {
+        format!("cannot listen on {}; another program may use the port, choose another in [admin]", admin.listen)
+    })?;
+    tracing::info!("serving metrics at {}", format_args!("http://{}/metrics", listener.local_addr()?));
+    Ok(Some(listener))
 }

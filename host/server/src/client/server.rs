@@ -83,7 +83,7 @@ pub struct Server {
     /// Told about every run of a plugin.
     pub observers: Observers,
     /// Tells the operator about refused connections and requests, at a limited rate.
-    pub refusals: Refusals,
+    pub refusals: Arc<Refusals>,
 }
 
 impl Server {
@@ -118,7 +118,7 @@ impl Server {
             startup,
             incidents: AtomicU64::new(0),
             hinted: Mutex::default(),
-            refusals: Refusals::default(),
+            refusals: Arc::default(),
         }))
     }
 

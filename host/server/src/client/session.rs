@@ -36,6 +36,7 @@ use crate::{
         random_id,
         text::{escaped, hex},
     },
+    observe::meter::Counted,
     plugins::catalog::Generations,
     tasks::Record,
 };
@@ -82,6 +83,8 @@ pub struct Session {
     stream: Mutex<CancellationToken>,
     /// How many such streams are open: those that were just replaced may still count.
     listening: AtomicU64,
+    /// Counts the session, if anybody counts.
+    _counted: Option<Counted>,
 }
 
 /// The client's roots. `stale` counts the changes that the client announced. `known` has the roots, with that count and the
@@ -174,6 +177,7 @@ impl Session {
             ended: CancellationToken::new(),
             stream: Mutex::default(),
             listening: AtomicU64::new(0),
+            _counted: server.observers.session(revision),
         };
         let result = server.encoder(revision).initialize(server.instructions().as_deref());
         Ok((Arc::new(session), result))

@@ -15,6 +15,7 @@ use crate::{
     base::{self, guard},
 };
 
+mod admin;
 pub mod approvals;
 pub mod audit;
 mod auth;
@@ -34,6 +35,7 @@ mod resolved;
 mod settings;
 mod source;
 
+pub use admin::Admin;
 pub use audit::Audit;
 pub use bounds::parse_hex32;
 pub use command_line::CommandLine;

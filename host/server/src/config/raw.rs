@@ -15,6 +15,7 @@ pub struct Config {
     pub plugin_dir: Option<String>,
     pub server: Server,
     pub http: Http,
+    pub admin: Option<Admin>,
     pub protocol: Protocol,
     pub roots: Roots,
     pub limits: Limits,
@@ -59,6 +60,13 @@ pub struct Http {
     pub listens: Option<usize>,
     pub in_flight: Option<usize>,
     pub poll_after_ms: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Admin {
+    pub listen: Option<String>,
+    pub allowed_hosts: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

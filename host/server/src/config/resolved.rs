@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{
+    admin::{self, Admin},
     approvals::{self, Approvals},
     audit::{self, Audit},
     auth,
@@ -56,6 +57,8 @@ pub struct Config {
 pub struct Startup {
     pub face: Face,
     pub http: Http,
+    /// None: there is no listener for metrics, and nothing is counted.
+    pub admin: Option<Admin>,
     pub protocol: Protocol,
     pub total_concurrency: usize,
     pub total_memory_bytes: usize,
@@ -79,6 +82,7 @@ impl Startup {
         let Self {
             face,
             http,
+            admin,
             protocol,
             total_concurrency,
             total_memory_bytes,
@@ -93,6 +97,7 @@ impl Startup {
         let keys = [
             ("[server]", self.face != *face),
             ("[http]", self.http != *http),
+            ("[admin]", self.admin != *admin),
             ("[protocol]", self.protocol != *protocol),
             ("total_concurrency", self.total_concurrency != *total_concurrency),
             ("total_memory_mib", self.total_memory_bytes != *total_memory_bytes),
@@ -189,6 +194,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let startup = Startup {
         face: face::resolve(raw.server).context("[server]")?,
         http,
+        admin: raw.admin.map(admin::resolve).transpose().context("[admin]")?,
         protocol,
         total_concurrency,
         total_memory_bytes: mib(
@@ -328,6 +334,7 @@ mod tests {
             ("[plugins.a]\npath='a'\nsha256='zz'", "64 hexadecimal"),
             ("[limits]\ntotal_concurrency=0", "from 1 to"),
             ("[http]\nlisten='localhost'", "not an address and port"),
+            ("[admin]\nlisten='9464'", "[admin]: `listen`: `9464` is not an address and port"),
             ("[protocol]\nlegacy=false\nsse=true", "`sse` needs `legacy`"),
             ("[protocol]\nextensions=['skills']", "there is: tasks"),
             ("[protocol]\nlist_scope='all'", "neither \"private\" nor \"public\""),

@@ -10,7 +10,10 @@ use wharf_sandbox::{Call, CallError, Denial, Operation};
 use super::{failed::Failed, gates::Passed, request::Request};
 use crate::{
     access::grants,
-    base::text::{clean, escaped},
+    base::{
+        refusals::{Reason, What},
+        text::{clean, escaped},
+    },
     bridge,
     client::context::Context,
     observe::{journal::Unrecorded, record::Ended},
@@ -18,7 +21,7 @@ use crate::{
 };
 
 /// What the operator is told, now and then, while the journal fails.
-const UNRECORDED: &str = "calls, because the audit log cannot be written";
+const UNRECORDED: What = What::new("calls, because the audit log cannot be written", Reason::Other("unrecorded"));
 
 /// The outcome of a run.
 pub struct Ran<T> {

@@ -29,7 +29,7 @@ pub async fn enter(server: &Server, request: HttpRequest) -> Result<Entered, Htt
     match identify(server, request.headers(), request.uri().query()).await {
         Ok((principal, expires)) => Ok(Entered { request, peer, principal, expires }),
         Err(refusal) => {
-            server.refusals.say_of(refusal.message(), || refusal.detail(request.headers(), peer.address()));
+            server.refusals.say_of(refusal.what(), || refusal.detail(request.headers(), peer.address()));
             Err(turn_away(server, refusal, request).await)
         }
     }

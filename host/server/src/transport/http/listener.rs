@@ -15,7 +15,10 @@ use super::{
     paced::{PACE, Paced},
     routes::routes,
 };
-use crate::client::server::{DRAIN, Server};
+use crate::{
+    base::refusals::{Reason, What},
+    client::server::{DRAIN, Server},
+};
 
 /// How long a client may take to send its headers.
 const HEADERS: Duration = Duration::from_secs(10);
@@ -23,6 +26,10 @@ const HEADERS: Duration = Duration::from_secs(10);
 const CONNECTIONS: usize = 4096;
 /// How much of a connection is read ahead at the most, which also bounds the headers of a request.
 const BUFFER_BYTES: usize = 128 << 10;
+const FULL: What =
+    What::new("a connection, because there are too many that are being served", Reason::Other("connections"));
+const DEAF: What =
+    What::new("a client that does not read what it is sent: its connection was ended", Reason::Other("slow_reader"));
 /// The path at which MCP is served.
 const PATH: &str = "/mcp";
 
@@ -38,7 +45,7 @@ pub async fn serve(server: Arc<Server>, listener: TcpListener) {
             () = server.stop.cancelled() => break,
         };
         let Some(place) = connections.enter(address.ip(), &server.ledger) else {
-            server.refusals.say("a connection, because there are too many that are being served");
+            server.refusals.say(FULL);
             continue;
         };
         open.spawn(serve_connection(Arc::clone(&server), stream, place, app.clone()));
@@ -82,7 +89,7 @@ async fn serve_connection(server: Arc<Server>, stream: TcpStream, place: Place, 
     if let Err(error) = ended {
         let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
         if cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::TimedOut) {
-            server.refusals.say("a client that does not read what it is sent: its connection was ended");
+            server.refusals.say(DEAF);
         }
         tracing::debug!("connection: {error}");
     }
@@ -95,7 +102,7 @@ fn most_connections() -> usize {
     CONNECTIONS.min(files / 2).max(1)
 }
 
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {

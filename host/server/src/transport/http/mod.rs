@@ -1,5 +1,6 @@
 //! MCP over HTTP: Streamable HTTP, and its predecessor HTTP+SSE.
 
+pub mod admin;
 pub mod body;
 pub mod connections;
 pub mod endpoint;

@@ -1,0 +1,16 @@
+//! What operators see of a running wharf: its metrics, and the traces and metrics that it sends.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+mod metrics;
+mod scrape;
+mod web;
+
+pub use scrape::{Scraped, scrape};
+pub use web::Web;
