@@ -47,7 +47,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn of(stream: TcpStream) -> Self {
+    pub fn of(stream: TcpStream) -> Self {
         Self {
             stream,
             buffer: Vec::new(),

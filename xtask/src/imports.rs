@@ -27,7 +27,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("audit", &["base", "config", "observe"]),
     ("bridge", &["base", "config", "schema"]),
     ("plugins", &["base", "config", "schema", "access", "bridge", "observe"]),
-    ("telemetry", &["base", "config", "observe", "audit", "plugins"]),
+    ("telemetry", &["base", "config", "egress", "observe", "audit", "plugins"]),
     ("approvals", &["base", "access", "config"]),
     ("client", &["base", "config", "egress", "access", "auth", "approvals", "bridge", "plugins", "tasks", "observe"]),
     (

@@ -8,9 +8,12 @@
     reason = "a test fails by panicking"
 )]
 
+mod collector;
 mod metrics;
 mod scrape;
+mod traces;
 mod web;
 
+pub use collector::Collector;
 pub use scrape::{Scraped, scrape};
 pub use web::Web;

@@ -125,7 +125,7 @@ async fn what_goes_on_is_seen_while_it_does() {
         after.sum("wharf_egress_bytes_total", &received),
         ("at last".len() + "gone".len() + "hello".len()) as f64
     );
-    assert_eq!(session.delete().await.status(), 200);
+    assert_eq!(session.delete().await.status(), 204);
     let ended = scrape(&server).await;
     assert_eq!(ended.sum("wharf_sessions", &version), 0.0);
     assert_eq!(ended.sum("mcp_server_session_duration_seconds", &version), 1.0);
@@ -153,7 +153,8 @@ async fn who_is_turned_away_is_counted() {
     }
     // More than the half of all memory that one client may have.
     let large = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": { "x": "x".repeat(6 << 20) } });
-    assert_eq!(server.post(&[("Authorization", own)], &large).await.status(), 413);
+    let status = server.post(&[("Authorization", own)], &large).await.status();
+    assert!([413, 429].contains(&status), "{status}");
     server.wait_for_log("does not load").await;
     let after = scrape(&server).await;
     for (name, labels) in [
@@ -222,13 +223,18 @@ async fn idle_connections_keep_nobody_out() {
         idle.push(tokio::net::TcpStream::connect(&address).await.unwrap());
     }
     // There is no room for one more; it is closed, and not kept waiting.
-    let mut refused = tokio::net::TcpStream::connect(&address).await.unwrap();
-    let read = tokio::io::AsyncReadExt::read(&mut refused, &mut [0; 16]);
-    assert_eq!(tokio::time::timeout(e2e::PATIENCE, read).await.expect("it is closed").unwrap_or(0), 0);
-    // The idle ones are closed after a while, without having said anything.
-    for mut stream in idle {
-        let read = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 16]);
-        assert_eq!(tokio::time::timeout(e2e::PATIENCE, read).await.expect("it ends").unwrap_or(0), 0);
+    assert!(ends(tokio::net::TcpStream::connect(&address).await.unwrap()).await);
+    // The idle ones are closed after a while, without having been told anything.
+    for stream in idle {
+        assert!(ends(stream).await);
     }
     scrape(&server).await;
+}
+
+/// Whether a connection ends without a word.
+async fn ends(mut stream: tokio::net::TcpStream) -> bool {
+    let mut said = Vec::new();
+    let read = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut said);
+    // One that is closed before it is served may be reset.
+    tokio::time::timeout(e2e::PATIENCE, read).await.expect("it ends").unwrap_or(0) == 0
 }

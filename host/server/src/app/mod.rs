@@ -31,9 +31,13 @@ use crate::{
         meter::Meter,
         observers::{All, Observers},
         record::{Observer, Transport},
+        trace::Tracer,
     },
     plugins::{library::Library, snapshot::PluginStatus, status::Status, watcher},
-    telemetry::metrics::{CONTENT_TYPE, Counters, Metrics, Sources},
+    telemetry::{
+        metrics::{CONTENT_TYPE, Counters, Metrics, Sources},
+        otlp::Otlp,
+    },
     transport::{self, http::admin::Served, pipe::Client, stdio},
 };
 
@@ -175,9 +179,13 @@ impl Builder {
         let audit = audit.context("[audit]").map_err(Error::Config)?;
         let scopes = Arc::new(Scopes::new(config.places(origins.cache_dir.as_deref()), home_ceiling));
         let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
-        let counters = config.startup.admin.as_ref().map(|_| Arc::<Counters>::default());
+        let otlp = config.startup.telemetry.as_ref().map(|to| Otlp::new(to, config.egress.trust.clone()));
+        let sends = config.startup.telemetry.as_ref().is_some_and(|telemetry| telemetry.metrics_every.is_some());
+        let counted = config.startup.admin.is_some() || sends;
+        let counters = counted.then(Arc::<Counters>::default);
         let meter = counters.clone().map(|counters| counters as Arc<dyn Meter>);
-        let observers = Observers::new(All { observers, journal, meter });
+        let tracer = otlp.clone().map(|otlp| otlp as Arc<dyn Tracer>);
+        let observers = Observers::new(All { observers, journal, meter, tracer });
         let given: Vec<String> = origins.given.iter().map(|plugin| plugin.name().to_owned()).collect();
         let current = Current::new(origins, Arc::clone(&config), Arc::clone(&scopes), observers.clone());
         let (library, published) = Library::new(
@@ -195,8 +203,12 @@ impl Builder {
         let metrics = counters.map(|counters| {
             let (ledger, published) = (Arc::clone(&server.ledger), server.published.clone());
             let (refusals, audit) = (Arc::clone(&server.refusals), audit.clone());
-            Arc::new(Metrics::new(counters, Sources { sandbox, ledger, published, refusals, audit }))
+            let lost = otlp.as_ref().map(|otlp| otlp.lost());
+            Arc::new(Metrics::new(counters, Sources { sandbox, ledger, published, refusals, audit, lost }))
         });
+        if let Some(otlp) = &otlp {
+            otlp.start(metrics.clone()).context("[telemetry]").map_err(Error::Config)?;
+        }
         let watcher = follows.then(|| {
             let reload = {
                 let current = Arc::clone(&current);
@@ -205,7 +217,7 @@ impl Builder {
             watcher::run(current.watch(), stamp, files, reload, stop)
         });
         let watcher = watcher.map(|watcher| Box::pin(watcher) as Watching);
-        Ok(Begun { server, current, audit, metrics, library, watcher, given })
+        Ok(Begun { server, current, audit, metrics, otlp, library, watcher, given })
     }
 
     /// Puts everything together, loads all plugins and serves them until the last [`Wharf`] is dropped or stopped.
@@ -234,6 +246,7 @@ pub struct Begun {
     current: Arc<Current>,
     audit: Option<Arc<Log>>,
     metrics: Option<Arc<Metrics>>,
+    otlp: Option<Arc<Otlp>>,
     library: Library,
     watcher: Option<Watching>,
     given: Vec<String>,
@@ -241,7 +254,7 @@ pub struct Begun {
 
 impl Begun {
     pub fn run(self) -> Wharf {
-        let Self { server, current, audit, metrics, library, watcher, given: _ } = self;
+        let Self { server, current, audit, metrics, otlp, library, watcher, given: _ } = self;
         let mut tasks = JoinSet::new();
         tasks.spawn(library.run(server.stop.clone()));
         if let Some(watcher) = watcher {
@@ -255,7 +268,7 @@ impl Begun {
                 }
             });
         }
-        Wharf { inner: Arc::new(Inner { server, current, audit, metrics, tasks: Mutex::new(tasks) }) }
+        Wharf { inner: Arc::new(Inner { server, current, audit, metrics, otlp, tasks: Mutex::new(tasks) }) }
     }
 }
 
@@ -277,6 +290,8 @@ struct Inner {
     audit: Option<Arc<Log>>,
     /// None: nothing is counted.
     metrics: Option<Arc<Metrics>>,
+    /// None: nothing is sent to a collector.
+    otlp: Option<Arc<Otlp>>,
     /// The library and the watcher, which end when this is dropped.
     tasks: Mutex<JoinSet<()>>,
 }
@@ -393,7 +408,7 @@ impl Wharf {
         transport::http::listener::serve(Arc::clone(&self.inner.server), listener).await;
     }
 
-    /// The metrics, as Prometheus reads them (OpenMetrics). None unless the config has an `[admin]` table.
+    /// The metrics, as Prometheus reads them (OpenMetrics). None unless the config has an `[admin]` or a `[telemetry]` table.
     pub fn metrics(&self) -> Option<String> {
         self.inner.metrics.as_ref().map(|metrics| metrics.text())
     }
@@ -434,7 +449,7 @@ impl Wharf {
     }
 
     /// Stops wharf: it takes no more messages, and requests that are under way have a second to finish. The audit log gets its
-    /// last lines.
+    /// last lines, and a collector what it does not have yet.
     pub async fn stop(&self) {
         let server = &self.inner.server;
         server.stop.cancel();
@@ -443,6 +458,9 @@ impl Wharf {
             tracing::info!("stopped with requests under way");
         }
         self.inner.tasks.lock().abort_all();
+        if let Some(otlp) = &self.inner.otlp {
+            otlp.close().await;
+        }
         if let Some(audit) = &self.inner.audit {
             audit.close().await;
         }

@@ -172,7 +172,7 @@ pub(super) mod tests {
         let mut facts = RequestFacts::new(Revision::V2025_11_25, "\"seven\"".into());
         facts.session = Some("00112233".into());
         facts.transport = Some(Transport::Http);
-        facts.trace = Some(Trace { trace_id: "t".into(), span_id: "s".into() });
+        facts.trace = Some(Trace { trace_id: "t".into(), span_id: "s".into(), sampled: true, state: None });
         CallRecord {
             principal: Some(Principal::Named("ann".into())),
             plugin: "files".into(),

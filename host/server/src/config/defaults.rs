@@ -53,6 +53,9 @@ pub const HTTP_AT_ONCE: usize = 8;
 pub const HTTP_IN_KIB: usize = 16_384;
 pub const HTTP_OUT_KIB: usize = 4096;
 
+pub const TELEMETRY_SAMPLE: f64 = 0.01;
+pub const TELEMETRY_METRICS_MS: u64 = 60_000;
+
 pub const AUDIT_ROTATE_MIB: usize = 64;
 pub const AUDIT_KEEP: usize = 8;
 

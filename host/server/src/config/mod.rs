@@ -34,6 +34,7 @@ mod raw;
 mod resolved;
 mod settings;
 mod source;
+mod telemetry;
 
 pub use admin::Admin;
 pub use audit::Audit;
@@ -48,6 +49,7 @@ pub use protocol::{Protocol, StateKey};
 pub use resolved::{Config, Roots, Startup};
 pub use settings::Settings;
 pub use source::{Source, State};
+pub use telemetry::{Target, Telemetry};
 
 /// The default place of the file: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.
 pub fn default_path() -> Option<PathBuf> {

@@ -22,6 +22,7 @@ pub struct Config {
     pub egress: Egress,
     pub secrets: InFileOrder<secrets::Written>,
     pub audit: Option<Audit>,
+    pub telemetry: Option<Telemetry>,
     pub auth: Option<Auth>,
     pub approvals: Approvals,
     pub plugins: InFileOrder<Plugin>,
@@ -141,6 +142,32 @@ pub struct Audit {
     pub on_failure: Option<String>,
     pub rotate_mib: Option<usize>,
     pub keep: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Telemetry {
+    pub otlp: String,
+    pub protocol: Option<String>,
+    pub sample: Option<f64>,
+    #[serde(default)]
+    pub trust_parent: bool,
+    #[serde(default)]
+    pub propagate: bool,
+    pub metrics_ms: Option<u64>,
+    pub service: Option<String>,
+    #[serde(default)]
+    pub attributes: InFileOrder<String>,
+    #[serde(default)]
+    pub headers: InFileOrder<Value>,
+}
+
+/// A text that need not stand in the file.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a text, or { env = … }")]
+pub enum Value {
+    Text(String),
+    Named(FromEnv),
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -23,6 +23,7 @@ use super::{
     raw,
     settings::Settings,
     source::Source,
+    telemetry::{self, Telemetry},
 };
 use crate::{
     access::{
@@ -71,6 +72,8 @@ pub struct Startup {
     pub total_tasks: usize,
     /// None: there is no audit log.
     pub audit: Option<Audit>,
+    /// None: nothing is sent to any collector.
+    pub telemetry: Option<Telemetry>,
     /// None: tokens of no identity provider are taken.
     pub auth: Option<Arc<crate::auth::Settings>>,
 }
@@ -92,6 +95,7 @@ impl Startup {
             message_bytes,
             total_tasks,
             audit,
+            telemetry,
             auth,
         } = other;
         let keys = [
@@ -107,6 +111,7 @@ impl Startup {
             ("message_kib", self.message_bytes != *message_bytes),
             ("total_tasks", self.total_tasks != *total_tasks),
             ("[audit]", self.audit != *audit),
+            ("[telemetry]", self.telemetry != *telemetry),
             ("[auth]", self.auth != *auth),
         ];
         keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
@@ -216,6 +221,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
         audit: raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?,
+        telemetry: raw.telemetry.map(telemetry::resolve).transpose().context("[telemetry]")?,
         auth,
     };
     let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
@@ -345,6 +351,12 @@ mod tests {
             ("[audit]\nfile='a'\nrotate_mib=0", "`rotate_mib` is from 1 to"),
             ("[audit]\nfile=''", "a path is empty"),
             ("[audit]\nfile='/'", "names no file"),
+            ("[telemetry]\notlp='127.0.0.1:4318'", "[telemetry]: `otlp`"),
+            ("[telemetry]\notlp='http://a'\nsample=2", "`sample` is a share of all calls, from 0 to 1"),
+            ("[telemetry]\notlp='http://a'\nprotocol='grpc'", "there is \"http/protobuf\""),
+            ("[telemetry]\notlp='http://a'\nservice=''", "`service` has 1 to"),
+            ("[telemetry]\notlp='http://a'\nheaders={host='b'}", "`host` is set by wharf"),
+            ("[telemetry]\notlp='http://a'\nheaders={x={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[approvals]\nask='me'", "neither \"client\" nor"),
             ("[approvals]\nask={command=[]}", "the command is empty"),
             ("[approvals]\nremember='forever'", "none of \"never\", \"session\", \"always\""),

@@ -4,3 +4,4 @@ pub mod journal;
 pub mod meter;
 pub mod observers;
 pub mod record;
+pub mod trace;

@@ -13,10 +13,11 @@ use super::{
     journal::{Event, Journal, Promise, Room, Run, Unrecorded},
     meter::{Counted, Meter, Timing},
     record::{Action, Approval, CallRecord, Ended, Granted, Observer, RequestFacts},
+    trace::{Followed, Span, Tracer},
 };
 use crate::base::{principal::Principal, slot::Slot};
 
-/// All observers, the journal and the meter if there is one; cheap to clone. Each run is also logged, at the level `debug`.
+/// All observers, and the journal, the meter and the tracer if there are any; cheap to clone. Each run is also logged, at the level `debug`.
 #[derive(Clone, Default)]
 pub struct Observers(Option<Arc<All>>);
 
@@ -26,13 +27,14 @@ pub struct All {
     pub observers: Vec<Box<dyn Observer>>,
     pub journal: Option<Arc<dyn Journal>>,
     pub meter: Option<Arc<dyn Meter>>,
+    pub tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl Observers {
     /// These, and the log.
     pub fn new(all: All) -> Self {
-        let All { observers, journal, meter } = &all;
-        let anybody = journal.is_some() || meter.is_some() || !observers.is_empty();
+        let All { observers, journal, meter, tracer } = &all;
+        let anybody = journal.is_some() || meter.is_some() || tracer.is_some() || !observers.is_empty();
         Self(anybody.then(|| Arc::new(all)))
     }
 
@@ -42,6 +44,15 @@ impl Observers {
 
     fn meter(&self) -> Option<&Arc<dyn Meter>> {
         self.0.as_ref()?.meter.as_ref()
+    }
+
+    fn tracer(&self) -> Option<&dyn Tracer> {
+        self.0.as_ref()?.tracer.as_deref()
+    }
+
+    /// Whether runs may be traced.
+    pub fn trace(&self) -> bool {
+        self.tracer().is_some()
     }
 
     /// Whether anybody would be told about a run.
@@ -83,6 +94,8 @@ impl Observers {
         Recording(self.are_there().then(|| {
             let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approval, slot } =
                 begun();
+            let span = self.tracer().zip(request.as_ref());
+            let span = span.and_then(|(tracer, facts)| tracer.begin(facts.trace.as_ref())).map(Arc::new);
             let arguments = self.journal().zip(arguments).map(|(journal, arguments)| journal.arguments(arguments));
             let record = CallRecord {
                 principal,
@@ -105,7 +118,17 @@ impl Observers {
             };
             let (observers, began) = (self.clone(), Instant::now());
             let arguments = arguments.unwrap_or_default();
-            Box::new(Told { observers, began, record, arguments, room: None, begun: None, refused: false, over: false })
+            Box::new(Told {
+                observers,
+                began,
+                record,
+                span,
+                arguments,
+                room: None,
+                begun: None,
+                refused: false,
+                over: false,
+            })
         }))
     }
 
@@ -163,6 +186,8 @@ struct Told {
     observers: Observers,
     began: Instant,
     record: CallRecord,
+    /// None: it is not traced.
+    span: Option<Arc<Span>>,
     /// What the journal keeps of the arguments.
     arguments: String,
     room: Room,
@@ -195,6 +220,15 @@ impl Recording {
             told.refused = true;
         }
         admitted
+    }
+
+    /// Lets what the plugin sends belong to the trace of the run, if it is traced.
+    pub fn follow(&self, scope: &mut Scope) {
+        if let Some(span) = self.0.as_ref().and_then(|told| told.span.as_ref())
+            && let Some(network) = scope.network.take()
+        {
+            scope.network = Some(Arc::new(Followed::new(network, Arc::clone(span))));
+        }
     }
 
     /// Ends the record of a run that ended by itself. Resolves when the journal has kept it; everybody is told even if that is not
@@ -261,6 +295,9 @@ impl Told {
         }
         self.record.took = self.began.elapsed();
         self.observers.tell(&self.record);
+        if let Some((tracer, span)) = self.observers.tracer().zip(self.span.as_ref()) {
+            tracer.ended(&self.record, span);
+        }
         let room = self.room.take();
         let journal = self.observers.journal().filter(|_| !self.refused)?;
         Some(journal.ended(&self.run(), room))

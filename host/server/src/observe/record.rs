@@ -104,12 +104,14 @@ pub struct RequestFacts {
     pub transport: Option<Transport>,
     /// The trace to which the client says that the request belongs.
     pub trace: Option<Trace>,
+    /// The trace to which the HTTP request says that it belongs, which need not be the same: it may carry several requests.
+    pub link: Option<Trace>,
 }
 
 impl RequestFacts {
     /// Of a request that the program made itself.
     pub fn new(revision: Revision, id: String) -> Self {
-        Self { revision, id, session: None, transport: None, trace: None }
+        Self { revision, id, session: None, transport: None, trace: None, link: None }
     }
 }
 

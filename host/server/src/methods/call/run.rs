@@ -45,11 +45,12 @@ pub async fn run_once<O: Operation>(
         Method::Complete => served.config.unasked_grants(),
         _ => Cow::Borrowed(&served.config.grants),
     };
-    let scope = ctx.server.scopes.for_call(id, &grants, roots);
+    let mut scope = ctx.server.scopes.for_call(id, &grants, roots);
     // Tasks may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     let client = served.config.reuse.then(|| ctx.owner().key());
     let mut record = request.record(ctx, Some(&scope), passed.approval);
+    record.follow(&mut scope);
     if let Err(unrecorded) = record.admit().await {
         ctx.server.refusals.say(UNRECORDED);
         return Err(Failed::Explained(format!("The call was not run: {unrecorded}.")));

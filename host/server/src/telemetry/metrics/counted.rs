@@ -176,7 +176,7 @@ impl PluginMeter {
         if let Some(runs) = self.runs.get(place(record.ended)).and_then(|runs| runs.get(kind)) {
             runs.add(1);
         }
-        if let Some(waited) = record.waited {
+        if let Some(waited) = record.waited.filter(|_| kind == 0) {
             self.waited.add(waited);
         }
         for request in &record.requests {

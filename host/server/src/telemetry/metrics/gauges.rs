@@ -1,6 +1,9 @@
 //! What others know of themselves, read when somebody asks for the metrics. Nothing is done for it before.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use wharf_sandbox::Sandbox;
 
@@ -21,6 +24,17 @@ pub struct Sources {
     pub published: Published,
     pub refusals: Arc<Refusals>,
     pub audit: Option<Arc<Log>>,
+    /// What could not be sent to a collector, if there is one.
+    pub lost: Option<Arc<Lost>>,
+}
+
+/// What could not be sent to a collector since the start.
+#[derive(Default)]
+pub struct Lost {
+    /// Traces of calls for which the queue had no room.
+    pub queue: AtomicU64,
+    /// Traces of calls that the collector did not take.
+    pub sending: AtomicU64,
 }
 
 fn whole(value: usize) -> Value {
@@ -33,6 +47,7 @@ impl Sources {
         all.extend(self.refused());
         all.extend(self.memory());
         all.extend(self.audit());
+        all.extend(self.lost());
         all.push(build());
         all
     }
@@ -92,6 +107,16 @@ impl Sources {
             gauge("wharf_host_memory", "What plugins and clients make wharf itself keep", host.used()),
             gauge("wharf_host_memory_limit", "What that may be", host.limit()),
         ]
+    }
+
+    fn lost(&self) -> Option<Family> {
+        let lost = self.lost.as_ref()?;
+        let mut family =
+            Family::new("wharf_traces_lost", "Calls whose traces did not reach the collector", Kind::Counter);
+        for (reason, count) in [("queue", &lost.queue), ("sending", &lost.sending)] {
+            family.add(vec![("reason", reason.to_owned())], Value::Whole(count.load(Ordering::Relaxed)));
+        }
+        Some(family)
     }
 
     fn audit(&self) -> Vec<Family> {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub use self::{
     counted::Counters,
     family::{Family, Kind, Labels, Point, Value},
-    gauges::Sources,
+    gauges::{Lost, Sources},
     store::BOUNDS,
     text::{CONTENT_TYPE, encode},
 };
