@@ -9,6 +9,7 @@
 )]
 
 mod collector;
+mod dashboard;
 mod metrics;
 mod scrape;
 mod traces;

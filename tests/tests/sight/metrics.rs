@@ -21,7 +21,10 @@ async fn calls_are_counted_by_what_they_were_for_and_how_they_ended() {
     folder.config(&format!(
         "{ADMIN}[plugins.echo]\npath = {echo:?}\n[plugins.hostile]\npath = {hostile:?}\n[plugins.hostile.limits]\ntimeout_ms = 300\n"
     ));
-    let server = Server::loaded(&folder).await;
+    let server = Server::start(&folder, &[]).await;
+    // It takes so long to say what it offers that the first load may be over before.
+    server.wait_for_log("serving plugin=\"hostile\"").await;
+    server.modern("tools/list", json!({}), json!({})).await.unwrap();
     let before = scrape(&server).await;
     let call = |name: &'static str, arguments| {
         let server = &server;
