@@ -80,7 +80,7 @@ async fn calls_are_counted_by_what_they_were_for_and_how_they_ended() {
     {
         assert!(after.sum(name, &[]) > 0.0, "{name} in\n{}", after.text);
     }
-    assert!(grown(&before, &after, "process_cpu_seconds_total", &[]) > 0.2, "it computed for 300 ms");
+    assert!(grown(&before, &after, "process_cpu_seconds_total", &[]) > 0.0, "it spun until its deadline");
     assert!(!after.text.contains("hunter"), "{}", after.text);
 }
 

@@ -226,7 +226,7 @@ async fn a_collector_that_is_gone_or_never_answers_harms_nobody() {
         if address == gone {
             // Sent twice, then counted; whoever asks for metrics waits for none of it.
             let lost = async {
-                while scrape(&server).await.sum("wharf_traces_lost_total", &[("reason", "sending")]) < 50.0 {
+                while scrape(&server).await.sum("wharf_spans_lost_total", &[("reason", "sending")]) < 50.0 {
                     tokio::task::yield_now().await;
                 }
             };

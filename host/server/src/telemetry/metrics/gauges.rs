@@ -31,9 +31,9 @@ pub struct Sources {
 /// What could not be sent to a collector since the start.
 #[derive(Default)]
 pub struct Lost {
-    /// Traces of calls for which the queue had no room.
+    /// Spans for which the queue had no room.
     pub queue: AtomicU64,
-    /// Traces of calls that the collector did not take.
+    /// Spans that the collector did not take.
     pub sending: AtomicU64,
 }
 
@@ -111,8 +111,7 @@ impl Sources {
 
     fn lost(&self) -> Option<Family> {
         let lost = self.lost.as_ref()?;
-        let mut family =
-            Family::new("wharf_traces_lost", "Calls whose traces did not reach the collector", Kind::Counter);
+        let mut family = Family::new("wharf_spans_lost", "Spans that did not reach the collector", Kind::Counter);
         for (reason, count) in [("queue", &lost.queue), ("sending", &lost.sending)] {
             family.add(vec![("reason", reason.to_owned())], Value::Whole(count.load(Ordering::Relaxed)));
         }

@@ -22,18 +22,18 @@ use tokio::{
 };
 
 use super::{
-    points,
+    Outside, points,
     post::{Post, Untaken},
     text,
 };
 use crate::{
     config::Telemetry,
     egress::tls::{Roots, Tls, Trust},
-    telemetry::metrics::{Lost, Metrics},
 };
 
-/// How many runs are sent in one message.
+/// How many runs are gathered, and how many spans are sent in one message.
 const BATCH: usize = 512;
+const MESSAGE: usize = 2048;
 /// How long the first of them waits for others.
 const GATHERED: Duration = Duration::from_secs(1);
 /// After how long a message is sent a second time.
@@ -44,8 +44,7 @@ const TOLD: Duration = Duration::from_secs(10);
 struct Sender {
     config: Telemetry,
     post: Post,
-    metrics: Option<Arc<Metrics>>,
-    lost: Arc<Lost>,
+    outside: Outside,
     since: u64,
     /// Tells this process from others of the same service.
     instance: String,
@@ -58,8 +57,7 @@ struct Sender {
 pub fn start(
     config: Telemetry,
     trust: Trust,
-    metrics: Option<Arc<Metrics>>,
-    lost: Arc<Lost>,
+    outside: Outside,
     queue: mpsc::Receiver<Vec<Span>>,
     stop: oneshot::Receiver<()>,
     end: oneshot::Sender<()>,
@@ -69,7 +67,7 @@ pub fn start(
     let runtime = runtime.context("no runtime for telemetry")?;
     let tls = Arc::new(Tls::new(&Arc::new(Roots::new(trust))));
     let post = Post { target: config.target.clone(), headers: config.headers.clone(), tls };
-    let sender = Sender { config, post, metrics, lost, since: now(), instance: instance(), told: None, told_lost: 0 };
+    let sender = Sender { config, post, outside, since: now(), instance: instance(), told: None, told_lost: 0 };
     let run = move || {
         runtime.block_on(sender.run(queue, stop));
         // A look-up of a name that does not end is left behind.
@@ -139,18 +137,25 @@ impl Sender {
     }
 
     async fn send_spans(&mut self, batch: Vec<Vec<Span>>, patient: bool) {
-        let count = batch.len() as u64;
-        let spans: Vec<Span> = batch.into_iter().flatten().collect();
-        let scope_spans = vec![ScopeSpans { scope: Some(scope()), spans, ..ScopeSpans::default() }];
-        let all = ResourceSpans { resource: Some(self.resource()), scope_spans, ..ResourceSpans::default() };
-        let message = ExportTraceServiceRequest { resource_spans: vec![all] }.encode_to_vec();
-        if !self.send("/v1/traces", message, patient).await {
-            self.lost.sending.fetch_add(count, Ordering::Relaxed);
+        let mut spans = batch.into_iter().flatten();
+        loop {
+            let spans: Vec<Span> = spans.by_ref().take(MESSAGE).collect();
+            let count = spans.len();
+            if count == 0 {
+                break;
+            }
+            let scope_spans = vec![ScopeSpans { scope: Some(scope()), spans, ..ScopeSpans::default() }];
+            let all = ResourceSpans { resource: Some(self.resource()), scope_spans, ..ResourceSpans::default() };
+            let message = ExportTraceServiceRequest { resource_spans: vec![all] }.encode_to_vec();
+            if !self.send("/v1/traces", message, patient).await {
+                self.outside.lost.sending.fetch_add(count as u64, Ordering::Relaxed);
+            }
+            self.outside.waiting.fetch_sub(count, Ordering::Relaxed);
         }
     }
 
     async fn send_metrics(&mut self, patient: bool) {
-        let Some(metrics) = &self.metrics else { return };
+        let Some(metrics) = &self.outside.metrics else { return };
         let metrics = points::of(metrics.families(), self.since, now());
         let scope_metrics = vec![ScopeMetrics { scope: Some(scope()), metrics, ..ScopeMetrics::default() }];
         let all = ResourceMetrics { resource: Some(self.resource()), scope_metrics, ..ResourceMetrics::default() };
@@ -186,12 +191,9 @@ impl Sender {
 
     /// Tells the operator what has been lost since the last time.
     fn tell(&mut self) {
-        let lost = self.lost.queue.load(Ordering::Relaxed);
+        let lost = self.outside.lost.queue.load(Ordering::Relaxed);
         if lost > self.told_lost && self.may_tell() {
-            tracing::warn!(
-                "the traces of {} calls are lost, because too many waited to be sent",
-                lost - self.told_lost
-            );
+            tracing::warn!("{} spans are lost, because too many waited to be sent", lost - self.told_lost);
             self.told_lost = lost;
         }
     }
