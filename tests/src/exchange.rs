@@ -51,7 +51,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn of(stream: Box<dyn Stream>) -> Self {
+    pub fn of(stream: Box<dyn Stream>) -> Self {
         Self {
             stream,
             buffer: Vec::new(),

@@ -15,7 +15,7 @@ use syn::{
 
 /// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
 /// between rooms is always a decision.
-const ROOMS: [(&str, &[&str]); 18] = [
+const ROOMS: [(&str, &[&str]); 19] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
@@ -28,6 +28,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("audit", &["base", "config", "observe"]),
     ("bridge", &["base", "config", "schema"]),
     ("plugins", &["base", "config", "schema", "access", "roles", "bridge", "observe"]),
+    ("telemetry", &["base", "config", "egress", "observe", "audit", "plugins"]),
     ("approvals", &["base", "access", "config"]),
     (
         "client",
@@ -51,7 +52,22 @@ const ROOMS: [(&str, &[&str]); 18] = [
         ],
     ),
     ("transport", &["base", "config", "access", "auth", "bridge", "client", "methods", "observe"]),
-    ("app", &["base", "config", "access", "auth", "observe", "audit", "plugins", "client", "methods", "transport"]),
+    (
+        "app",
+        &[
+            "base",
+            "config",
+            "access",
+            "auth",
+            "observe",
+            "audit",
+            "plugins",
+            "telemetry",
+            "client",
+            "methods",
+            "transport",
+        ],
+    ),
     ("cli", &["base", "config", "egress", "access", "auth", "approvals", "audit", "plugins", "app"]),
 ];
 

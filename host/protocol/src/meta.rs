@@ -41,18 +41,35 @@ pub struct Trace {
     pub trace_id: String,
     /// 16 hexadecimal digits: the step of the client that made the request.
     pub span_id: String,
+    /// Whether the client keeps the trace.
+    pub sampled: bool,
+    /// `tracestate`: what other systems have noted of the trace.
+    pub state: Option<String>,
 }
 
+/// The longest `tracestate` that is passed on.
+const MAX_STATE_BYTES: usize = 512;
+
 impl Trace {
-    fn read(traceparent: &str) -> Option<Self> {
+    /// Reads the texts of `traceparent` and `tracestate`. `None` if the first is malformed; a malformed second is left out.
+    pub fn parse(traceparent: &str, state: Option<&str>) -> Option<Self> {
         let mut parts = traceparent.split('-');
         let mut part = |digits: usize| {
             let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
             parts.next().filter(|part| part.len() == digits && part.bytes().all(hex))
         };
-        let (version, trace_id, span_id, _flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
-        let is_known = version != "ff" && trace_id.contains(|digit| digit != '0');
-        is_known.then(|| Self { trace_id: trace_id.to_owned(), span_id: span_id.to_owned() })
+        let (version, trace_id, span_id, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
+        let is_one = |id: &str| id.contains(|digit| digit != '0');
+        let is_known = version != "ff" && is_one(trace_id) && is_one(span_id);
+        let fits = |state: &&str| {
+            (1..=MAX_STATE_BYTES).contains(&state.len()) && state.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        };
+        is_known.then(|| Self {
+            trace_id: trace_id.to_owned(),
+            span_id: span_id.to_owned(),
+            sampled: u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1),
+            state: state.filter(fits).map(str::to_owned),
+        })
     }
 }
 
@@ -123,10 +140,13 @@ impl RequestMeta {
         #[derive(Deserialize)]
         struct Traced {
             traceparent: String,
+            // Whatever it is, it does not make the rest worthless.
+            tracestate: Option<serde_json::Value>,
         }
         let text = self.text();
         let traced: Traced = text.contains("traceparent").then(|| serde_json::from_str(text).ok())??;
-        Trace::read(&traced.traceparent)
+        let state = traced.tracestate.as_ref().and_then(serde_json::Value::as_str);
+        Trace::parse(&traced.traceparent, state)
     }
 
     /// Whether the request claims to be of a modern revision, even if there is no such revision.
@@ -227,13 +247,27 @@ mod tests {
             (format!("\"ff-{trace}-{span}-01\""), false),
             (format!("\"00-{}-{span}-01\"", trace.to_uppercase()), false),
             (format!("\"00-{}-{span}-01\"", "0".repeat(32)), false),
+            (format!("\"00-{trace}-{}-01\"", "0".repeat(16)), false),
             (format!("\"00-{trace}-{span}\""), false),
             ("\"\"".into(), false),
             ("7".into(), false),
         ] {
             let meta = read(&format!(r#"{{"_meta":{{"traceparent":{traceparent}}}}}"#)).unwrap();
-            let expected = is_one.then(|| Trace { trace_id: trace.into(), span_id: span.into() });
+            let expected =
+                is_one.then(|| Trace { trace_id: trace.into(), span_id: span.into(), sampled: true, state: None });
             assert_eq!(meta.trace(), expected, "{traceparent}");
+        }
+        for (state, expected) in [
+            (r#""a=1,b=2""#.to_owned(), Some("a=1,b=2")),
+            (r#""a=\n""#.to_owned(), None),
+            (r#""é=1""#.to_owned(), None),
+            (r#""""#.to_owned(), None),
+            ("7".to_owned(), None),
+            (format!("\"{}\"", "x".repeat(513)), None),
+        ] {
+            let meta = format!(r#"{{"_meta":{{"traceparent":"00-{trace}-{span}-00","tracestate":{state}}}}}"#);
+            let trace = read(&meta).unwrap().trace().unwrap();
+            assert_eq!((trace.state.as_deref(), trace.sampled), (expected, false), "{state}");
         }
         assert_eq!(read(r#"{"_meta":{}}"#).unwrap().trace(), None);
     }

@@ -38,6 +38,8 @@ pub struct Report<T> {
     pub printed: String,
     /// From the moment the call was made, so including any wait for its turn.
     pub took: Duration,
+    /// How much of that it waited for its turn. `None`: its turn did not come.
+    pub waited: Option<Duration>,
     /// About how many bytes of the limit on output the outcome takes. `None` if there is no outcome, or if it is questions,
     /// which have limits of their own.
     pub bytes: Option<usize>,
@@ -101,7 +103,8 @@ impl Plugin {
             }
             printed.mask(&hide);
         }
-        Report { bytes, says_failed, result, denials, requests, printed, took: started.elapsed() }
+        let waited = traces.began().map(|began| began.saturating_duration_since(started));
+        Report { bytes, says_failed, result, denials, requests, printed, waited, took: started.elapsed() }
     }
 
     /// Waits for a slot to run in. If the plugin has no other call running, the call may also take one of the slots that are
@@ -139,6 +142,7 @@ impl Plugin {
         };
         let _running = Running::new(&self.0.running);
         let _slot = self.slot().await;
+        call.begin();
         let Sandbox { warm, total_memory, handles, .. } = &*code.sandbox;
         let key = client.zip(scope.reach()).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
         let part = handles.take();

@@ -199,6 +199,16 @@ impl Plugin {
     pub fn code(&self) -> &Code {
         &self.0.code
     }
+
+    /// How many of its calls run at this moment.
+    pub fn running(&self) -> usize {
+        self.0.running.load(Ordering::Relaxed)
+    }
+
+    /// How many of its instances are kept for later calls.
+    pub fn kept(&self) -> usize {
+        self.0.code.0.sandbox.warm.count(self.0.number)
+    }
 }
 
 /// The SHA-256 of a file, and the file itself, back at its beginning. It is read piece by piece, since it may be large.

@@ -134,6 +134,11 @@ impl Sandbox {
         }))
     }
 
+    /// The memory of all guests together.
+    pub fn guest_memory(&self) -> &Account {
+        &self.total_memory
+    }
+
     /// The engine for which artifacts are compiled; both engines accept them.
     pub(crate) fn compiler(&self) -> &Engine {
         self.pooled.as_ref().map_or(&self.on_demand.engine, |one| &one.engine)

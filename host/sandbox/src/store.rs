@@ -70,6 +70,11 @@ impl CallState {
         Self { events, traces, pace, traffic, counts: Counts { patience: PATIENCE, ..Counts::default() } }
     }
 
+    /// Notes that the turn of the call has come.
+    pub(crate) fn begin(&self) {
+        self.traces.begin();
+    }
+
     /// What the call is to wait for before it runs, if anything.
     pub(crate) fn wait_to_run(&self) -> Option<Wait<'_>> {
         self.events.wait_to_run()

@@ -1,8 +1,11 @@
 //! What is known of a call besides its outcome: what it printed, what it was refused, which requests it made.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Instant,
 };
 
 use parking_lot::Mutex;
@@ -24,6 +27,7 @@ pub(crate) struct Traces(Arc<Seen>);
 
 #[derive(Default)]
 struct Seen {
+    began: OnceLock<Instant>,
     /// The output that the instance captures as long as it lives; empty until there is an instance.
     printed: OnceLock<Capture>,
     denials: Mutex<Vec<Denial>>,
@@ -32,6 +36,16 @@ struct Seen {
 }
 
 impl Traces {
+    /// Notes that the turn of the call has come.
+    pub(crate) fn begin(&self) {
+        self.0.began.set(Instant::now()).ok();
+    }
+
+    /// When the turn of the call came.
+    pub(crate) fn began(&self) -> Option<Instant> {
+        self.0.began.get().copied()
+    }
+
     /// The call runs in an instance whose output is captured here.
     pub(crate) fn capture(&self, printed: &Capture) {
         self.0.printed.set(printed.clone()).ok();

@@ -92,6 +92,11 @@ impl<T> Warm<T> {
         drop(gone);
     }
 
+    /// How many instances of a plugin are kept.
+    pub(crate) fn count(&self, plugin: u64) -> usize {
+        self.kept.lock().iter().filter(|one| one.key.plugin == plugin).count()
+    }
+
     /// Drops all instances of a plugin.
     pub(crate) fn forget(&self, plugin: u64) {
         let mut kept = self.kept.lock();
@@ -164,6 +169,7 @@ mod tests {
         assert_eq!(hasty.take(&key(1, "a", "x")), None);
         patient.put(key(1, "a", "x"), 10, 1);
         patient.put(key(2, "a", "x"), 10, 2);
+        assert_eq!((patient.count(1), patient.count(2), patient.count(3)), (1, 1, 0));
         patient.forget(1);
         assert_eq!((patient.take(&key(1, "a", "x")), patient.take(&key(2, "a", "x"))), (None, Some(2)));
         patient.put(key(2, "a", "x"), 10, 2);

@@ -36,6 +36,7 @@
 //! transport    bytes to messages and back: pipes, HTTP
 //! methods      what each method of the protocol does; calls into plugins
 //! client       sessions, the context of a request, notifications
+//! telemetry    metrics
 //! plugins      files, loading, lists, the catalog
 //! bridge       what plugins say becomes MCP, what clients say becomes the contract
 //! audit        the log of all runs and changes, and its files
@@ -101,6 +102,8 @@ pub mod roles;
 pub mod schema;
 #[doc(hidden)]
 pub mod tasks;
+#[doc(hidden)]
+pub mod telemetry;
 #[doc(hidden)]
 pub mod transport;
 

@@ -4,6 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::{
     Effort,
@@ -128,6 +129,7 @@ pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Res
     }
     audited(built, effort, report, &wharf).await?;
     login::rows(built, effort, report, &wharf).await?;
+    watched(built, effort, report, &wharf).await?;
     drop(wharf);
     stdio(built, effort, report, &site.config()).await?;
     lists(built, effort, report).await
@@ -142,6 +144,31 @@ async fn audited(built: &Built, effort: &Effort, report: &mut Report, plain: &Ht
     let mut theirs = plain.connections(Era::Modern, 16, "echo", &small).await?;
     let both = turns(effort, [&audited, plain], [&mut ours, &mut theirs], 32).await?;
     report.row(ratio("HTTP modern, fresh, with an audit log / without", 0.95, &both));
+    Ok(())
+}
+
+/// With metrics, and with traces of a hundredth of all calls, against neither.
+async fn watched(built: &Built, effort: &Effort, report: &mut Report, plain: &Http) -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let collector = listener.local_addr()?;
+    let taken = tokio::spawn(async move {
+        let app = axum::Router::new().fallback(|_: axum::body::Bytes| async {});
+        axum::serve(listener, app).await
+    });
+    let traced = format!("[telemetry]\notlp = 'http://{collector}'\nsample = 0.01\n");
+    for (name, target, config) in [
+        ("HTTP modern, fresh, with metrics / without", 0.99, "[admin]\nlisten = '127.0.0.1:0'\n".to_owned()),
+        ("HTTP modern, fresh, with traces of 1 % / without", 0.97, traced),
+    ] {
+        let site = Site::new(built, &format!("{config}{ECHO}"))?;
+        let watched = Http::wharf(built, &site.config()).await?;
+        let small = message(32);
+        let mut ours = watched.connections(Era::Modern, 16, "echo", &small).await?;
+        let mut theirs = plain.connections(Era::Modern, 16, "echo", &small).await?;
+        let both = turns(effort, [&watched, plain], [&mut ours, &mut theirs], 32).await?;
+        report.row(ratio(name, target, &both));
+    }
+    taken.abort();
     Ok(())
 }
 

@@ -102,7 +102,7 @@ impl Http {
             .spawn()?;
         let log = child.stderr.take().context("no stderr")?;
         let (address, log) = address_in(BufReader::new(log).lines(), |line| {
-            let (_, rest) = line.split_once("http://")?;
+            let (_, rest) = line.split_once("serving MCP at http://")?;
             Some(rest.split('/').next()?.to_owned())
         })
         .await?;

@@ -6,17 +6,20 @@ use e2e::{Folder, Server, Value, given, json};
 
 /// The lines of the access log, once there are so many.
 async fn lines(path: &Path, wanted: usize) -> Vec<Value> {
-    let mut ticks = tokio::time::interval(std::time::Duration::from_millis(10));
-    let read = async {
-        loop {
-            let text = std::fs::read_to_string(path).unwrap_or_default();
-            if text.lines().count() >= wanted && text.ends_with('\n') {
-                return text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-            }
-            ticks.tick().await;
+    let (sender, mut changed) = tokio::sync::mpsc::channel(1);
+    let mut watcher = notify::recommended_watcher(move |_| {
+        // If the channel is full, a change is noticed already.
+        let _ = sender.try_send(());
+    })
+    .unwrap();
+    notify::Watcher::watch(&mut watcher, path, notify::RecursiveMode::NonRecursive).unwrap();
+    loop {
+        let text = std::fs::read_to_string(path).unwrap();
+        if text.lines().count() >= wanted && text.ends_with('\n') {
+            return text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         }
-    };
-    tokio::time::timeout(e2e::PATIENCE, read).await.expect("the lines are not there")
+        tokio::time::timeout(e2e::PATIENCE, changed.recv()).await.expect("the lines are not there").unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

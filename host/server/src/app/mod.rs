@@ -28,11 +28,17 @@ use crate::{
     methods::call::direct,
     observe::{
         journal::Journal,
-        observers::Observers,
+        meter::Meter,
+        observers::{All, Observers},
         record::{Observer, Transport},
+        trace::Tracer,
     },
     plugins::{library::Library, snapshot::PluginStatus, status::Status, watcher},
-    transport::{self, pipe::Client, stdio},
+    telemetry::{
+        metrics::{CONTENT_TYPE, Counters, Metrics, Sources},
+        otlp::Otlp,
+    },
+    transport::{self, http::admin::Served, pipe::Client, stdio},
 };
 
 pub use crate::transport::http::{listener::Listener, socket::Socket};
@@ -175,11 +181,17 @@ impl Builder {
         let audit = audit.context("[audit]").map_err(Error::Config)?;
         let scopes = Arc::new(Scopes::new(config.places(origins.cache_dir.as_deref()), home_ceiling));
         let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
-        let observers = Observers::new(observers, journal);
+        let otlp = config.startup.telemetry.as_ref().map(|to| Otlp::new(to, config.egress.trust.clone()));
+        let sends = config.startup.telemetry.as_ref().is_some_and(|telemetry| telemetry.metrics_every.is_some());
+        let counted = config.startup.admin.is_some() || sends;
+        let counters = counted.then(Arc::<Counters>::default);
+        let meter = counters.clone().map(|counters| counters as Arc<dyn Meter>);
+        let tracer = otlp.clone().map(|otlp| otlp as Arc<dyn Tracer>);
+        let observers = Observers::new(All { observers, journal, meter, tracer });
         let given: Vec<String> = origins.given.iter().map(|plugin| plugin.name().to_owned()).collect();
         let current = Current::new(origins, Arc::clone(&config), Arc::clone(&scopes), observers.clone());
         let (library, published) = Library::new(
-            sandbox,
+            Arc::clone(&sandbox),
             Arc::clone(&ledger),
             Arc::clone(&scopes),
             current.watch(),
@@ -191,6 +203,15 @@ impl Builder {
         let shared =
             Shared { config: current.watch(), ledger, published, scopes, approver, observers, stop: stop.clone() };
         let server = Server::new(&config, shared).map_err(Error::Config)?;
+        let metrics = counters.map(|counters| {
+            let (ledger, published) = (Arc::clone(&server.ledger), server.published.clone());
+            let (refusals, audit) = (Arc::clone(&server.refusals), audit.clone());
+            let lost = otlp.as_ref().map(|otlp| otlp.lost());
+            Arc::new(Metrics::new(counters, Sources { sandbox, ledger, published, refusals, audit, lost }))
+        });
+        if let Some(otlp) = &otlp {
+            otlp.start(metrics.clone()).context("[telemetry]").map_err(Error::Config)?;
+        }
         let watcher = follows.then(|| {
             let reload = {
                 let current = Arc::clone(&current);
@@ -199,7 +220,7 @@ impl Builder {
             watcher::run(current.watch(), stamp, files, reload, stop)
         });
         let watcher = watcher.map(|watcher| Box::pin(watcher) as Watching);
-        Ok(Begun { server, current, audit, library, watcher, given })
+        Ok(Begun { server, current, audit, metrics, otlp, library, watcher, given })
     }
 
     /// Puts everything together, loads all plugins and serves them until the last [`Wharf`] is dropped or stopped.
@@ -227,6 +248,8 @@ pub struct Begun {
     server: Arc<Server>,
     current: Arc<Current>,
     audit: Option<Arc<Log>>,
+    metrics: Option<Arc<Metrics>>,
+    otlp: Option<Arc<Otlp>>,
     library: Library,
     watcher: Option<Watching>,
     given: Vec<String>,
@@ -234,7 +257,7 @@ pub struct Begun {
 
 impl Begun {
     pub fn run(self) -> Wharf {
-        let Self { server, current, audit, library, watcher, given: _ } = self;
+        let Self { server, current, audit, metrics, otlp, library, watcher, given: _ } = self;
         let mut tasks = JoinSet::new();
         tasks.spawn(library.run(server.stop.clone()));
         if let Some(watcher) = watcher {
@@ -248,7 +271,7 @@ impl Begun {
                 }
             });
         }
-        Wharf { inner: Arc::new(Inner { server, current, audit, tasks: Mutex::new(tasks) }) }
+        Wharf { inner: Arc::new(Inner { server, current, audit, metrics, otlp, tasks: Mutex::new(tasks) }) }
     }
 }
 
@@ -268,6 +291,10 @@ struct Inner {
     server: Arc<Server>,
     current: Arc<Current>,
     audit: Option<Arc<Log>>,
+    /// None: nothing is counted.
+    metrics: Option<Arc<Metrics>>,
+    /// None: nothing is sent to a collector.
+    otlp: Option<Arc<Otlp>>,
     /// The library and the watcher, which end when this is dropped.
     tasks: Mutex<JoinSet<()>>,
 }
@@ -404,6 +431,31 @@ impl Wharf {
         server.closing.cancel();
     }
 
+    /// The metrics, as Prometheus reads them (OpenMetrics). None unless the config has an `[admin]` or a `[telemetry]` table.
+    pub fn metrics(&self) -> Option<String> {
+        self.inner.metrics.as_ref().map(|metrics| metrics.text())
+    }
+
+    /// The `[admin]` table of the config.
+    #[doc(hidden)]
+    pub fn admin(&self) -> Option<&config::Admin> {
+        self.inner.server.startup.admin.as_ref()
+    }
+
+    /// Serves the metrics on a listener until wharf stops. At once over if the config has no `[admin]` table.
+    #[doc(hidden)]
+    pub async fn serve_admin(&self, listener: tokio::net::TcpListener) {
+        let (server, Some(admin), Some(metrics)) = (&self.inner.server, self.admin(), self.inner.metrics.clone())
+        else {
+            return;
+        };
+        if let Ok(address) = listener.local_addr() {
+            server.scopes.egress.is_own(address);
+        }
+        let served = Served { metrics: Box::new(move || metrics.text()), content_type: CONTENT_TYPE };
+        transport::http::admin::serve(listener, admin, &server.startup.http, served, server.stop.clone()).await;
+    }
+
     /// Prepares to serve one client over a reader and a writer, with one message per line in each direction.
     pub fn session<R, W>(&self, reader: R, writer: W) -> Session<R, W>
     where
@@ -420,7 +472,7 @@ impl Wharf {
     }
 
     /// Stops wharf: it takes no more messages, and requests that are under way have a second to finish. The audit log gets its
-    /// last lines.
+    /// last lines, and a collector what it does not have yet.
     pub async fn stop(&self) {
         let server = &self.inner.server;
         server.stop.cancel();
@@ -429,6 +481,9 @@ impl Wharf {
             tracing::info!("stopped with requests under way");
         }
         self.inner.tasks.lock().abort_all();
+        if let Some(otlp) = &self.inner.otlp {
+            otlp.close().await;
+        }
         if let Some(audit) = &self.inner.audit {
             audit.close().await;
         }

@@ -15,7 +15,7 @@ use crate::{
     base::principal::Principal,
     observe::{
         journal::Run,
-        record::{Action, CallRecord, Ended, Transport},
+        record::{Action, CallRecord, Transport},
     },
 };
 
@@ -63,11 +63,9 @@ pub fn ended(run: &Run<'_>) -> Vec<u8> {
     if let Some(begun) = run.begun {
         line.number("wharf.begun", begun);
     }
-    line.word("outcome", outcome(record.ended));
-    match (&record.refusal, error_type(record.ended)) {
-        (Some(refusal), _) => line.text("error.type", refusal),
-        (None, Some(kind)) => line.word("error.type", kind),
-        (None, None) => {}
+    line.word("outcome", record.ended.word());
+    if let Some(kind) = record.error_type() {
+        line.text("error.type", kind);
     }
     line.number("duration_us", u64::try_from(record.took.as_micros()).unwrap_or(u64::MAX));
     about(record, &mut line);
@@ -153,29 +151,6 @@ fn dir((path, writable): &(String, bool)) -> Dir<'_> {
     Dir { path: clipped(path), access: if *writable { "read-write" } else { "read" } }
 }
 
-/// How a run ended, in one word.
-fn outcome(ended: Ended) -> &'static str {
-    match ended {
-        Ended::TimedOut => "timed_out",
-        Ended::OverLimit => "over_limit",
-        other => other.as_str(),
-    }
-}
-
-/// What stands under `error.type` when a run had an error.
-fn error_type(ended: Ended) -> Option<&'static str> {
-    match ended {
-        Ended::Done | Ended::Asked => None,
-        Ended::Failed => Some("tool_error"),
-        Ended::Refused => Some("refused"),
-        Ended::TimedOut => Some("timeout"),
-        Ended::OverLimit => Some("over_limit"),
-        Ended::Crashed => Some("crash"),
-        Ended::Revoked => Some("revoked"),
-        Ended::Cancelled => Some("cancelled"),
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use std::time::{Duration, SystemTime};
@@ -184,7 +159,7 @@ pub(super) mod tests {
     use wharf_protocol::{Revision, meta::Trace};
 
     use super::*;
-    use crate::observe::record::{Approval, Granted, RequestFacts};
+    use crate::observe::record::{Approval, Ended, Granted, RequestFacts};
 
     pub fn line(members: &[u8]) -> Value {
         let members = str::from_utf8(members).unwrap();
@@ -199,7 +174,7 @@ pub(super) mod tests {
         let mut facts = RequestFacts::new(Revision::V2025_11_25, "\"seven\"".into());
         facts.session = Some("00112233".into());
         facts.transport = Some(Transport::Http);
-        facts.trace = Some(Trace { trace_id: "t".into(), span_id: "s".into() });
+        facts.trace = Some(Trace { trace_id: "t".into(), span_id: "s".into(), sampled: true, state: None });
         CallRecord {
             principal: Some(Principal::Named("ann".into())),
             plugin: "files".into(),
@@ -209,6 +184,7 @@ pub(super) mod tests {
             granted: Granted { directories: vec![("/srv".into(), true)], variables: vec!["TZ".into()], http: true },
             began: SystemTime::now(),
             took: Duration::from_micros(1500),
+            waited: None,
             bytes_in: 10,
             bytes_out: 20,
             denials: vec![Denial::NoDirectory],
@@ -223,6 +199,7 @@ pub(super) mod tests {
             ended: Ended::TimedOut,
             refusal: None,
             approval: Some(Approval::Session),
+            slot: None,
         }
     }
 

@@ -71,6 +71,16 @@ impl Log {
         Ok(Arc::new(log))
     }
 
+    /// How many lines were lost since the start.
+    pub fn lost(&self) -> u64 {
+        self.state().lost_before.load(Ordering::Relaxed) + self.state().lost.load(Ordering::Relaxed)
+    }
+
+    /// Whether it cannot be written at the moment.
+    pub fn is_failing(&self) -> bool {
+        self.state().failing.load(Ordering::Relaxed)
+    }
+
     /// Writes the last line, and waits a while for all to be written.
     pub async fn close(&self) {
         self.say_stop();
@@ -213,5 +223,37 @@ impl Journal for Log {
 
     fn can_record(&self) -> bool {
         self.on_failure == OnFailure::Continue || !self.state().failing.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::audit::Arguments;
+
+    #[test]
+    fn lines_without_room_are_counted_for_good() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Audit {
+            file: folder.path().join("audit.jsonl"),
+            arguments: Arguments::Digest,
+            on_failure: OnFailure::Continue,
+            rotate_bytes: 1 << 20,
+            keep: 1,
+        };
+        let Opened { file, head, .. } = LogFile::open(&config).unwrap();
+        let desk = Arc::new(Desk::new(LINE_KIB, file, head, config.rotate_bytes));
+        let writing = Writing::new(&[0; 32], config.arguments).unwrap();
+        let log = Log { desk, writing, on_failure: config.on_failure, ended: Mutex::default() };
+        let event = || Event::Removed { plugin: "p".into(), digest: [0; 32] };
+        log.note(&event());
+        assert_eq!((log.lost(), log.is_failing()), (0, false));
+        let taken = Arc::clone(&log.state().room).try_acquire_many_owned(kib(0)).unwrap();
+        log.note(&event());
+        log.note(&event());
+        assert_eq!(log.lost(), 2);
+        drop(taken);
+        log.state().failing.store(true, Ordering::Relaxed);
+        assert_eq!((log.lost(), log.is_failing()), (2, true));
     }
 }

@@ -72,6 +72,8 @@ pub struct State {
     pub refused: AtomicU64,
     /// Lines for which there was no room since then.
     pub lost: AtomicU64,
+    /// And before that.
+    pub lost_before: AtomicU64,
     /// How many calls have room and have not ended.
     pub open: AtomicU64,
     pub refusals: Refusals,
@@ -124,6 +126,7 @@ impl Desk {
             room: Arc::new(Semaphore::new(room_kib)),
             refused: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            lost_before: AtomicU64::new(0),
             open: AtomicU64::new(0),
             refusals: Refusals::default(),
         });
@@ -488,6 +491,7 @@ impl Writer {
 
     fn recovered(&mut self) {
         let lost = self.state.lost.swap(0, Ordering::Relaxed);
+        self.state.lost_before.fetch_add(lost, Ordering::Relaxed);
         let failure = self.failure.take();
         if failure.is_none() && lost == 0 && !self.state.failing.load(Ordering::Relaxed) {
             return;

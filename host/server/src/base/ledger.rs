@@ -4,7 +4,13 @@
 //! host keep or build is charged here (`total_host_memory_mib`) before it is allocated. How charges work is in
 //! `wharf_sandbox::ledger`; this file decides how large each account is.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
 use wharf_protocol::RpcError;
@@ -25,6 +31,8 @@ pub struct Ledger {
     whole: Account,
     plugins: Account,
     small: Account,
+    /// How many messages were refused for want of room.
+    refused: AtomicU64,
     /// The accounts of clients, by their names.
     clients: Mutex<HashMap<Arc<str>, Client>>,
 }
@@ -59,7 +67,12 @@ impl Ledger {
     pub fn new(bytes: usize) -> Arc<Self> {
         let whole = Account::new(bytes);
         let (plugins, small) = (whole.share(bytes / 4 * 3), whole.share(bytes / 8));
-        Arc::new(Self { whole, plugins, small, clients: Mutex::default() })
+        Arc::new(Self { whole, plugins, small, refused: AtomicU64::new(0), clients: Mutex::default() })
+    }
+
+    /// The account of everybody together.
+    pub fn whole(&self) -> &Account {
+        &self.whole
     }
 
     /// The account that pays for compiled code and for the lists of plugins.
@@ -96,17 +109,31 @@ impl Ledger {
     /// Charges a message: a small one to an account that all clients share, a larger one to the client that sent it or is to
     /// get it.
     pub fn message(&self, client: &Account, bytes: usize) -> Result<Charge, Full> {
-        if bytes <= SMALL { self.small.charge(bytes) } else { client.charge(bytes) }
+        let charged = if bytes <= SMALL { self.small.charge(bytes) } else { client.charge(bytes) };
+        self.count(charged)
+    }
+
+    /// How many messages were refused for want of room.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Counts a refusal.
+    fn count<T>(&self, charged: Result<T, Full>) -> Result<T, Full> {
+        charged.inspect_err(|_| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        })
     }
 
     /// Begins to charge a message that is still being received.
-    pub fn incoming<'a>(&self, client: &'a Account) -> Incoming<'a> {
-        Incoming { client, charge: self.small.open(), large: false }
+    pub fn incoming<'a>(&'a self, client: &'a Account) -> Incoming<'a> {
+        Incoming { ledger: self, client, charge: self.small.open(), large: false }
     }
 }
 
 /// A message that is still being received, and what is charged for it so far.
 pub struct Incoming<'a> {
+    ledger: &'a Ledger,
     client: &'a Account,
     charge: Charge,
     large: bool,
@@ -116,9 +143,9 @@ impl Incoming<'_> {
     /// Raises the charge to so many bytes in all.
     pub fn cover(&mut self, bytes: usize) -> Result<(), Full> {
         if self.large || bytes <= SMALL {
-            return self.charge.cover(bytes);
+            return self.ledger.count(self.charge.cover(bytes));
         }
-        self.charge = self.client.charge(bytes)?;
+        self.charge = self.ledger.count(self.client.charge(bytes))?;
         self.large = true;
         Ok(())
     }
@@ -200,6 +227,8 @@ mod tests {
         let client = ledger.client("a");
         let _held = ledger.message(&client.account, 4 << 20).unwrap();
         assert!(matches!(ledger.message(&client.account, SMALL + 1), Err(Full::Share { .. })));
+        assert!(matches!(ledger.incoming(&client.account).cover(SMALL + 1), Err(Full::Share { .. })));
+        assert_eq!(ledger.refused(), 2);
         let _small = ledger.message(&client.account, SMALL).unwrap();
         let other = ledger.client("b");
         assert!(ledger.message(&other.account, 1 << 20).is_ok());

@@ -15,4 +15,5 @@ pub mod random_id;
 pub mod refusals;
 pub mod request_state;
 pub mod rewrite;
+pub mod slot;
 pub mod text;

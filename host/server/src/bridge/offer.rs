@@ -18,6 +18,7 @@ use super::{
 use crate::{
     base::{
         ledger::{Account, Charge, tree_bytes},
+        slot::Slot,
         text::{clean, escaped, toml_header},
     },
     config::PluginConfig,
@@ -51,6 +52,8 @@ pub struct OfferedTool {
     pub mirrored: Vec<Mirrored>,
     /// If the tool runs as a task, it asks its questions before the task begins.
     pub ask_before_task: bool,
+    /// Where an observer of its calls keeps what it counts them in.
+    pub slot: Slot,
 }
 
 #[derive(Debug)]
@@ -289,7 +292,8 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> R
     };
     let ask_before_task = details.is_some_and(|details| details.ask_before_task);
     let needs = details.map_or(wit::Abilities::empty(), |details| details.needs);
-    Ok(OfferedTool { published, own_name: tool.name.clone(), input, output, needs, mirrored, ask_before_task })
+    let (own_name, slot) = (tool.name.clone(), Slot::default());
+    Ok(OfferedTool { published, own_name, input, output, needs, mirrored, ask_before_task, slot })
 }
 
 fn paid_schema(text: &str, object_root: bool, purse: &mut Purse) -> Result<Schema, String> {

@@ -82,6 +82,18 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
         },
     };
     manager::ready();
+    let admin = match admin(&wharf).await {
+        Ok(admin) => admin,
+        // Each client that starts a `wharf run` starts one with the same config, and only one of them can listen there.
+        Err(error) if http.is_none() => {
+            tracing::warn!("metrics are not served: {error:#}");
+            None
+        }
+        Err(error) => {
+            wharf.stop().await;
+            return Err(error);
+        }
+    };
     let stop = wharf.stopping();
     let again = CancellationToken::new();
     let mut signals = JoinSet::new();
@@ -133,8 +145,13 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
             stop.cancel();
         }
     };
+    let watched = async {
+        if let Some(listener) = admin {
+            wharf.serve_admin(listener).await;
+        }
+    };
     let served = async {
-        let (served, ()) = tokio::join!(pipe, web);
+        let (served, (), ()) = tokio::join!(pipe, web, watched);
         wharf.stop().await;
         served
     };
@@ -176,6 +193,7 @@ async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
         sockets.push(match &http.listen {
             config::Listen::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
             config::Listen::Address(address) => {
+                check_reachable(wharf, *address)?;
                 TcpListener::bind(address).await.map(Socket::from).with_context(|| {
                     format!(
                         "cannot listen on {address}; another program may use the port, choose another with --listen"
@@ -184,7 +202,7 @@ async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
             }
         });
     }
-    for address in sockets.iter().filter_map(Socket::address).filter(|address| !address.ip().is_loopback()) {
+    for address in sockets.iter().filter_map(Socket::address) {
         check_reachable(wharf, address)?;
     }
     let names: Vec<String> = sockets.iter().map(|socket| socket.name(http.tls.is_some())).collect();
@@ -199,7 +217,7 @@ async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
 fn check_reachable(wharf: &Wharf, address: SocketAddr) -> Result<()> {
     let http = wharf.http();
     let certificates = http.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
-    if http.token.is_none() && !wharf.wants_login() && !certificates {
+    if !address.ip().is_loopback() && http.token.is_none() && !wharf.wants_login() && !certificates {
         bail!(
             "{address} can be reached from other machines, so a token is needed: name an identity provider in [auth], set \
              `token_env` in [http] to the name of an environment variable that holds one, ask for certificates of clients with \
@@ -207,4 +225,14 @@ fn check_reachable(wharf: &Wharf, address: SocketAddr) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// The listener for metrics, if there is to be one.
+async fn admin(wharf: &Wharf) -> Result<Option<TcpListener>> {
+    let Some(admin) = wharf.admin() else { return Ok(None) };
+    let listener = TcpListener::bind(admin.listen).await.with_context(|| {
+        format!("cannot listen on {}; another program may use the port, choose another in [admin]", admin.listen)
+    })?;
+    tracing::info!("serving metrics at {}", format_args!("http://{}/metrics", listener.local_addr()?));
+    Ok(Some(listener))
 }

@@ -16,7 +16,7 @@ use wharf_protocol::{
     Id, Level, Method, Revision, RpcError,
     capability::ClientCapabilities,
     encode::Encoder,
-    meta::{ModernClaim, RequestMeta},
+    meta::{ModernClaim, RequestMeta, Trace},
     notification::{self, Progress},
     revision::Era,
 };
@@ -74,6 +74,8 @@ pub struct Context {
     pub approved: bool,
     /// How the request came in. None: the program made it itself.
     pub transport: Option<Transport>,
+    /// The trace to which the HTTP request says that it belongs, if runs may be traced.
+    pub link: Option<Arc<Trace>>,
     so_far: Arc<SoFar>,
 }
 
@@ -114,6 +116,7 @@ impl Context {
             task: None,
             approved: false,
             transport: None,
+            link: None,
             so_far: Arc::new(SoFar {
                 progressed: Mutex::new((f64::NEG_INFINITY, None)),
                 recorded: AtomicBool::new(false),
@@ -218,6 +221,7 @@ impl Context {
             session: self.session.as_ref().map(|session| session.digest().to_owned()),
             transport: self.transport,
             trace: self.meta.trace(),
+            link: self.link.as_deref().cloned(),
             ..RequestFacts::new(self.encoder.revision, self.id.to_string())
         }
     }

@@ -95,7 +95,7 @@ pub struct Server {
     /// Told about every run of a plugin.
     pub observers: Observers,
     /// Tells the operator about refused connections and requests, at a limited rate.
-    pub refusals: Refusals,
+    pub refusals: Arc<Refusals>,
 }
 
 fn auth(settings: &Arc<auth::Settings>, config: &Config) -> anyhow::Result<Arc<Auth>> {
@@ -138,7 +138,7 @@ impl Server {
             startup,
             incidents: AtomicU64::new(0),
             hinted: Mutex::default(),
-            refusals: Refusals::default(),
+            refusals: Arc::default(),
         }))
     }
 

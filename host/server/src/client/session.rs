@@ -37,6 +37,7 @@ use crate::{
         random_id,
         text::{escaped, hex},
     },
+    observe::meter::Counted,
     plugins::view,
     tasks::Record,
 };
@@ -85,6 +86,8 @@ pub struct Session {
     stream: Mutex<CancellationToken>,
     /// How many such streams are open: those that were just replaced may still count.
     listening: AtomicU64,
+    /// Counts the session, if anybody counts.
+    _counted: Option<Counted>,
 }
 
 /// The client's roots. `stale` counts the changes that the client announced. `known` has the roots, with that count and the
@@ -172,6 +175,7 @@ impl Session {
             ended: CancellationToken::new(),
             stream: Mutex::default(),
             listening: AtomicU64::new(0),
+            _counted: server.observers.session(revision),
         };
         let result = server.encoder(revision).initialize(server.instructions(caller).as_deref());
         Ok((Arc::new(session), result))

@@ -36,6 +36,7 @@ pub const COMPILE_MEMORY_MIB: usize = 4096;
 pub const COMPILE_TIMEOUT_MS: u64 = 120_000;
 
 pub const LISTEN: &str = "127.0.0.1:7300";
+pub const ADMIN_LISTEN: &str = "127.0.0.1:9464";
 pub const SESSIONS: usize = 1024;
 pub const SESSION_IDLE_MS: u64 = 3_600_000;
 pub const LISTENS: usize = 1024;
@@ -53,6 +54,9 @@ pub const HTTP_REQUESTS: usize = 100;
 pub const HTTP_AT_ONCE: usize = 8;
 pub const HTTP_IN_KIB: usize = 16_384;
 pub const HTTP_OUT_KIB: usize = 4096;
+
+pub const TELEMETRY_SAMPLE: f64 = 0.01;
+pub const TELEMETRY_METRICS_MS: u64 = 60_000;
 
 pub const AUDIT_ROTATE_MIB: usize = 64;
 pub const AUDIT_KEEP: usize = 8;

@@ -14,6 +14,11 @@ pub fn without_variables(mut config: raw::Config) -> raw::Config {
     if std::env::var_os("CREDENTIALS_DIRECTORY").is_none() {
         config.secrets.0.iter_mut().for_each(|(_, secret)| secret.forget_credential());
     }
+    for (_, header) in config.telemetry.iter_mut().flat_map(|telemetry| &mut telemetry.headers.0) {
+        if matches!(header, raw::Value::Named(raw::FromEnv { env }) if is_unset(env)) {
+            *header = raw::Value::Text(String::new());
+        }
+    }
     for (_, plugin) in &mut config.plugins.0 {
         plugin.config.iter_mut().for_each(|(_, value)| fill(value));
     }
@@ -46,6 +51,7 @@ mod tests {
             (format!("[plugins.a]\npath = 'a'\nconfig = {{ x = [{{ env = '{unset}' }}] }}"), None),
             (format!("[http]\ntoken_env = '{unset}'"), None),
             (format!("[protocol]\nstate_key_env = '{unset}'"), None),
+            (format!("[telemetry]\notlp = 'http://a'\nheaders = {{ x = {{ env = '{unset}' }} }}"), None),
             ("[secrets]\nx = { credential = 'x' }".to_owned(), None),
             (
                 format!(

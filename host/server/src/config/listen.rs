@@ -61,12 +61,17 @@ pub fn parse_listen(text: &str) -> Result<Listen> {
         ensure!(!path.is_empty(), "`{text}`: the path of the socket is missing");
         return Ok(Listen::Unix(PathBuf::from(path)));
     }
+    let address = parse_address(text);
+    address.map(Listen::Address).map_err(|error| anyhow::anyhow!("{error}, nor unix: and a path"))
+}
+
+/// Parses an address and a port. `localhost` stands for 127.0.0.1.
+pub fn parse_address(text: &str) -> Result<SocketAddr> {
     let address = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}").parse(),
         None => text.parse(),
     };
-    let what = || format!("`{text}` is not an address and port such as {}, nor unix: and a path", defaults::LISTEN);
-    address.map(Listen::Address).with_context(what)
+    address.with_context(|| format!("`{text}` is not an address and port such as {}", defaults::LISTEN))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::{
     base::{self, guard},
 };
 
+mod admin;
 pub mod approvals;
 pub mod audit;
 mod auth;
@@ -35,8 +36,10 @@ mod resolved;
 mod roles;
 mod settings;
 mod source;
+mod telemetry;
 pub mod tls;
 
+pub use admin::Admin;
 pub use audit::Audit;
 pub use bounds::parse_hex32;
 pub use command_line::CommandLine;
@@ -49,6 +52,7 @@ pub use protocol::{Protocol, StateKey};
 pub use resolved::{Config, Roots, Startup};
 pub use settings::Settings;
 pub use source::{Source, State};
+pub use telemetry::{Target, Telemetry};
 
 /// The default place of the file: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.
 pub fn default_path() -> Option<PathBuf> {

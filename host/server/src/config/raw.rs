@@ -15,12 +15,14 @@ pub struct Config {
     pub plugin_dir: Option<String>,
     pub server: Server,
     pub http: Http,
+    pub admin: Option<Admin>,
     pub protocol: Protocol,
     pub roots: Roots,
     pub limits: Limits,
     pub egress: Egress,
     pub secrets: InFileOrder<secrets::Written>,
     pub audit: Option<Audit>,
+    pub telemetry: Option<Telemetry>,
     pub auth: Option<Auth>,
     pub roles: InFileOrder<Role>,
     pub approvals: Approvals,
@@ -82,6 +84,13 @@ pub struct Tls {
 pub enum ServerCard {
     Is(bool),
     Named(String),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Admin {
+    pub listen: Option<String>,
+    pub allowed_hosts: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -156,6 +165,32 @@ pub struct Audit {
     pub on_failure: Option<String>,
     pub rotate_mib: Option<usize>,
     pub keep: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Telemetry {
+    pub otlp: String,
+    pub protocol: Option<String>,
+    pub sample: Option<f64>,
+    #[serde(default)]
+    pub trust_parent: bool,
+    #[serde(default)]
+    pub propagate: bool,
+    pub metrics_ms: Option<u64>,
+    pub service: Option<String>,
+    #[serde(default)]
+    pub attributes: InFileOrder<String>,
+    #[serde(default)]
+    pub headers: InFileOrder<Value>,
+}
+
+/// A text that need not stand in the file.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a text, or { env = … }")]
+pub enum Value {
+    Text(String),
+    Named(FromEnv),
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use wharf_protocol::Revision;
 
 use super::{
+    admin::{self, Admin},
     approvals::{self, Approvals},
     audit::{self, Audit},
     auth,
@@ -24,6 +25,7 @@ use super::{
     raw, roles,
     settings::Settings,
     source::Source,
+    telemetry::{self, Telemetry},
 };
 use crate::{
     access::{
@@ -60,6 +62,8 @@ pub struct Config {
 pub struct Startup {
     pub face: Face,
     pub http: Http,
+    /// None: there is no listener for metrics, and nothing is counted.
+    pub admin: Option<Admin>,
     pub protocol: Protocol,
     pub total_concurrency: usize,
     pub total_memory_bytes: usize,
@@ -72,6 +76,8 @@ pub struct Startup {
     pub total_tasks: usize,
     /// None: there is no audit log.
     pub audit: Option<Audit>,
+    /// None: nothing is sent to any collector.
+    pub telemetry: Option<Telemetry>,
     /// None: tokens of no identity provider are taken.
     pub auth: Option<Arc<crate::auth::Settings>>,
     /// None: there is no server card.
@@ -85,6 +91,7 @@ impl Startup {
         let Self {
             face,
             http,
+            admin,
             protocol,
             total_concurrency,
             total_memory_bytes,
@@ -94,12 +101,14 @@ impl Startup {
             message_bytes,
             total_tasks,
             audit,
+            telemetry,
             auth,
             card,
         } = other;
         let keys = [
             ("[server]", self.face != *face),
             ("[http]", self.http != *http),
+            ("[admin]", self.admin != *admin),
             ("[protocol]", self.protocol != *protocol),
             ("total_concurrency", self.total_concurrency != *total_concurrency),
             ("total_memory_mib", self.total_memory_bytes != *total_memory_bytes),
@@ -109,6 +118,7 @@ impl Startup {
             ("message_kib", self.message_bytes != *message_bytes),
             ("total_tasks", self.total_tasks != *total_tasks),
             ("[audit]", self.audit != *audit),
+            ("[telemetry]", self.telemetry != *telemetry),
             ("[auth]", self.auth != *auth),
             ("server_card", self.card != *card),
         ];
@@ -217,6 +227,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         face,
         card,
         http,
+        admin: raw.admin.map(admin::resolve).transpose().context("[admin]")?,
         protocol,
         total_concurrency,
         total_memory_bytes: mib(
@@ -238,6 +249,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
         audit: raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?,
+        telemetry: raw.telemetry.map(telemetry::resolve).transpose().context("[telemetry]")?,
         auth,
     };
     for plugin in &plugins {
@@ -374,6 +386,7 @@ mod tests {
             ("[plugins.a]\npath='a'\nsha256='zz'", "64 hexadecimal"),
             ("[limits]\ntotal_concurrency=0", "from 1 to"),
             ("[http]\nlisten='localhost'", "not an address and port"),
+            ("[admin]\nlisten='9464'", "[admin]: `listen`: `9464` is not an address and port"),
             ("[protocol]\nlegacy=false\nsse=true", "`sse` needs `legacy`"),
             ("[protocol]\nextensions=['skills']", "there is: tasks"),
             ("[protocol]\nlist_scope='all'", "neither \"private\" nor \"public\""),
@@ -384,6 +397,12 @@ mod tests {
             ("[audit]\nfile='a'\nrotate_mib=0", "`rotate_mib` is from 1 to"),
             ("[audit]\nfile=''", "a path is empty"),
             ("[audit]\nfile='/'", "names no file"),
+            ("[telemetry]\notlp='127.0.0.1:4318'", "[telemetry]: `otlp`"),
+            ("[telemetry]\notlp='http://a'\nsample=2", "`sample` is a share of all calls, from 0 to 1"),
+            ("[telemetry]\notlp='http://a'\nprotocol='grpc'", "there is \"http/protobuf\""),
+            ("[telemetry]\notlp='http://a'\nservice=''", "`service` has 1 to"),
+            ("[telemetry]\notlp='http://a'\nheaders={host='b'}", "`host` is set by wharf"),
+            ("[telemetry]\notlp='http://a'\nheaders={x={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[approvals]\nask='me'", "neither \"client\" nor"),
             ("[approvals]\nask={command=[]}", "the command is empty"),
             ("[approvals]\nremember='forever'", "none of \"never\", \"session\", \"always\""),

@@ -15,7 +15,11 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
         ctx.meta.log_level()?;
     }
     let known = ctx.method(method)?;
+    let timing = ctx.server.observers.time(known, ctx.encoder.revision);
     let answer = dispatch(ctx, known, params).await;
+    if let Some(timing) = timing {
+        timing.end(answer.as_ref().err().map(|error| error.code));
+    }
     if let Err(error) = &answer {
         call::refused(ctx, known, params, error).await;
     }

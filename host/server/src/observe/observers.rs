@@ -6,33 +6,53 @@ use std::{
 };
 
 use serde_json::Value;
+use wharf_protocol::{Method, Revision};
 use wharf_sandbox::{Report, Scope};
 
 use super::{
     journal::{Event, Journal, Promise, Room, Run, Unrecorded},
+    meter::{Counted, Meter, Timing},
     record::{Action, Approval, CallRecord, Ended, Granted, Observer, RequestFacts},
+    trace::{Followed, Span, Tracer},
 };
-use crate::base::principal::Principal;
+use crate::base::{principal::Principal, slot::Slot};
 
-/// All observers, and the journal if there is one; cheap to clone. Each run is also logged, at the level `debug`.
+/// All observers, and the journal, the meter and the tracer if there are any; cheap to clone. Each run is also logged, at the level `debug`.
 #[derive(Clone, Default)]
 pub struct Observers(Option<Arc<All>>);
 
-/// Everybody, if there is anybody.
-struct All {
-    observers: Vec<Box<dyn Observer>>,
-    journal: Option<Arc<dyn Journal>>,
+/// Everybody who is told.
+#[derive(Default)]
+pub struct All {
+    pub observers: Vec<Box<dyn Observer>>,
+    pub journal: Option<Arc<dyn Journal>>,
+    pub meter: Option<Arc<dyn Meter>>,
+    pub tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl Observers {
-    /// The given observers, and the log.
-    pub fn new(observers: Vec<Box<dyn Observer>>, journal: Option<Arc<dyn Journal>>) -> Self {
-        let anybody = journal.is_some() || !observers.is_empty();
-        Self(anybody.then(|| Arc::new(All { observers, journal })))
+    /// These, and the log.
+    pub fn new(all: All) -> Self {
+        let All { observers, journal, meter, tracer } = &all;
+        let anybody = journal.is_some() || meter.is_some() || tracer.is_some() || !observers.is_empty();
+        Self(anybody.then(|| Arc::new(all)))
     }
 
     fn journal(&self) -> Option<&dyn Journal> {
         self.0.as_ref()?.journal.as_deref()
+    }
+
+    fn meter(&self) -> Option<&Arc<dyn Meter>> {
+        self.0.as_ref()?.meter.as_ref()
+    }
+
+    fn tracer(&self) -> Option<&dyn Tracer> {
+        self.0.as_ref()?.tracer.as_deref()
+    }
+
+    /// Whether runs may be traced.
+    pub fn trace(&self) -> bool {
+        self.tracer().is_some()
     }
 
     /// Whether anybody would be told about a run.
@@ -45,17 +65,42 @@ impl Observers {
         self.journal().is_none_or(Journal::can_record)
     }
 
-    /// Tells the journal, if there is one.
+    /// Tells the journal and the meter, if there is one.
     pub fn note(&self, event: impl FnOnce() -> Event) {
-        if let Some(journal) = self.journal() {
-            journal.note(&event());
+        let (journal, meter) = (self.journal(), self.meter());
+        if journal.is_none() && meter.is_none() {
+            return;
         }
+        let event = event();
+        if let Some(meter) = meter {
+            meter.noted(&event);
+        }
+        if let Some(journal) = journal {
+            journal.note(&event);
+        }
+    }
+
+    /// Counts a session for as long as what this returns is kept.
+    pub fn session(&self, revision: Revision) -> Option<Counted> {
+        let meter = Arc::clone(self.meter()?);
+        meter.opened(revision);
+        Some(Counted { meter, revision, began: Instant::now() })
+    }
+
+    /// Begins to time a request, unless nobody counts, its runs say what there is to count, or it goes on for as long as its client
+    /// listens.
+    pub fn time(&self, method: Method, revision: Revision) -> Option<Timing> {
+        let meter = self.meter().filter(|_| !runs_plugins(method) && method != Method::Listen)?;
+        Some(Timing { meter: Arc::clone(meter), method, revision, began: Instant::now() })
     }
 
     /// Begins a record, unless nobody would be told about it.
     pub fn begin<'a>(&self, begun: impl FnOnce() -> Begun<'a>) -> Recording {
         Recording(self.are_there().then(|| {
-            let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approval } = begun();
+            let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approval, slot } =
+                begun();
+            let span = self.tracer().zip(request.as_ref());
+            let span = span.and_then(|(tracer, facts)| tracer.begin(facts.trace.as_ref())).map(Arc::new);
             let arguments = self.journal().zip(arguments).map(|(journal, arguments)| journal.arguments(arguments));
             let record = CallRecord {
                 principal,
@@ -66,6 +111,7 @@ impl Observers {
                 granted: scope.map(Granted::of).unwrap_or_default(),
                 began: SystemTime::now(),
                 took: Duration::ZERO,
+                waited: None,
                 bytes_in,
                 bytes_out: 0,
                 denials: Vec::new(),
@@ -73,10 +119,21 @@ impl Observers {
                 ended: Ended::Cancelled,
                 refusal: None,
                 approval,
+                slot,
             };
             let (observers, began) = (self.clone(), Instant::now());
             let arguments = arguments.unwrap_or_default();
-            Box::new(Told { observers, began, record, arguments, room: None, begun: None, refused: false, over: false })
+            Box::new(Told {
+                observers,
+                began,
+                record,
+                span,
+                arguments,
+                room: None,
+                begun: None,
+                refused: false,
+                over: false,
+            })
         }))
     }
 
@@ -100,6 +157,9 @@ impl Observers {
         for observer in self.0.iter().flat_map(|all| &all.observers) {
             observer.ended(record);
         }
+        if let Some(meter) = self.meter() {
+            meter.ended(record);
+        }
     }
 }
 
@@ -114,6 +174,13 @@ pub struct Begun<'a> {
     pub bytes_in: usize,
     pub arguments: Option<&'a Value>,
     pub approval: Option<Approval>,
+    /// Where the meter keeps what it counts in, if it is a call of a tool.
+    pub slot: Option<Slot>,
+}
+
+/// Whether requests of this method run plugins.
+pub fn runs_plugins(method: Method) -> bool {
+    matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete)
 }
 
 /// The record of a run that is not over. If it is dropped without [`Recording::end`], the run was cancelled. Empty if nobody
@@ -124,6 +191,8 @@ struct Told {
     observers: Observers,
     began: Instant,
     record: CallRecord,
+    /// None: it is not traced.
+    span: Option<Arc<Span>>,
     /// What the journal keeps of the arguments.
     arguments: String,
     room: Room,
@@ -158,6 +227,15 @@ impl Recording {
         admitted
     }
 
+    /// Lets what the plugin sends belong to the trace of the run, if it is traced.
+    pub fn follow(&self, scope: &mut Scope) {
+        if let Some(span) = self.0.as_ref().and_then(|told| told.span.as_ref())
+            && let Some(network) = scope.network.take()
+        {
+            scope.network = Some(Arc::new(Followed::new(network, Arc::clone(span))));
+        }
+    }
+
     /// Ends the record of a run that ended by itself. Resolves when the journal has kept it; everybody is told even if that is not
     /// waited for. Fails if the answer must not leave.
     #[must_use = "the answer has to wait for this"]
@@ -169,6 +247,8 @@ impl Recording {
         if let Some(told) = &mut self.0 {
             let record = &mut told.record;
             record.bytes_out = report.bytes.unwrap_or_default();
+            let before = told.began.elapsed().saturating_sub(report.took);
+            record.waited = report.waited.map(|waited| before + waited);
             (record.denials, record.requests) = (report.denials.clone(), report.requests.clone());
         }
         self.stop(ended)
@@ -220,6 +300,9 @@ impl Told {
         }
         self.record.took = self.began.elapsed();
         self.observers.tell(&self.record);
+        if let Some((tracer, span)) = self.observers.tracer().zip(self.span.as_ref()) {
+            tracer.ended(&self.record, span);
+        }
         let room = self.room.take();
         let journal = self.observers.journal().filter(|_| !self.refused)?;
         Some(journal.ended(&self.run(), room))
@@ -259,18 +342,20 @@ mod tests {
             bytes_in: 2,
             arguments: None,
             approval: None,
+            slot: None,
         }
     }
 
     #[test]
     fn every_run_is_told_of_once_however_it_ends() {
         let kept = Kept::default();
-        let observers = Observers::new(vec![Box::new(kept.clone())], None);
+        let observers = Observers::new(All { observers: vec![Box::new(kept.clone())], ..All::default() });
         let report = Report {
             result: Ok(()),
             denials: vec![Denial::NoDirectory],
             printed: String::new(),
             took: Duration::ZERO,
+            waited: None,
             bytes: Some(7),
             requests: Vec::new(),
             says_failed: false,

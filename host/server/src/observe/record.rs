@@ -9,7 +9,7 @@ use std::{
 use wharf_protocol::{Method, Revision, meta::Trace};
 use wharf_sandbox::{CallError, Denial, Scope, network::HttpUse};
 
-use crate::base::principal::Principal;
+use crate::base::{principal::Principal, slot::Slot};
 
 /// One run of a plugin, or a call that was refused before it ran.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub struct CallRecord {
     pub began: SystemTime,
     /// How long it took, waiting for its turn included.
     pub took: Duration,
+    /// How much of that it waited for its turn. None: it did not begin to run, or was stopped.
+    pub waited: Option<Duration>,
     /// The size of the arguments in bytes.
     pub bytes_in: usize,
     /// The size of the outcome in bytes; 0 if there is none.
@@ -45,6 +47,15 @@ pub struct CallRecord {
     pub refusal: Option<String>,
     /// Whether it was approved, and by whom, if anybody had to approve it.
     pub approval: Option<Approval>,
+    /// Where the meter keeps what it counts the calls of this tool in.
+    pub(crate) slot: Option<Slot>,
+}
+
+impl CallRecord {
+    /// What was wrong, in a word or as the code of a JSON-RPC error. None: nothing was.
+    pub fn error_type(&self) -> Option<&str> {
+        self.refusal.as_deref().or_else(|| self.ended.error_type())
+    }
 }
 
 /// Whether a call was approved, and by whom.
@@ -93,12 +104,14 @@ pub struct RequestFacts {
     pub transport: Option<Transport>,
     /// The trace to which the client says that the request belongs.
     pub trace: Option<Trace>,
+    /// The trace to which the HTTP request says that it belongs, which need not be the same: it may carry several requests.
+    pub link: Option<Trace>,
 }
 
 impl RequestFacts {
     /// Of a request that the program made itself.
     pub fn new(revision: Revision, id: String) -> Self {
-        Self { revision, id, session: None, transport: None, trace: None }
+        Self { revision, id, session: None, transport: None, trace: None, link: None }
     }
 }
 
@@ -198,6 +211,29 @@ impl Ended {
             Self::Crashed => "crashed",
             Self::Revoked => "revoked",
             Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The ending in one word, as logs and metrics have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::TimedOut => "timed_out",
+            Self::OverLimit => "over_limit",
+            other => other.as_str(),
+        }
+    }
+
+    /// What stands under `error.type` when a run ended like this. None: that is no error.
+    pub fn error_type(self) -> Option<&'static str> {
+        match self {
+            Self::Done | Self::Asked => None,
+            Self::Failed => Some("tool_error"),
+            Self::Refused => Some("refused"),
+            Self::TimedOut => Some("timeout"),
+            Self::OverLimit => Some("over_limit"),
+            Self::Crashed => Some("crash"),
+            Self::Revoked => Some("revoked"),
+            Self::Cancelled => Some("cancelled"),
         }
     }
 

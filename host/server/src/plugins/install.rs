@@ -130,6 +130,7 @@ impl Installer {
             bytes_in: 0,
             arguments: None,
             approval: None,
+            slot: None,
         });
         let call = Call { operation: List, scope, events: Arc::new(NoEvents), timeout: None, client: None };
         let report = {

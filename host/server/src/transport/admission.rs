@@ -9,7 +9,7 @@ use tracing::Instrument;
 use wharf_protocol::{
     Method, Request, Revision, RpcError,
     error::clip,
-    meta::RequestMeta,
+    meta::{RequestMeta, Trace},
     params::{self, Params},
 };
 
@@ -122,7 +122,7 @@ pub fn admit(
         (_, Named::Is(session)) => {
             let outbox = outbox(Some(&session));
             let mut ctx = Context::in_session(&session, server, caller, &request.id, meta, outbox, charge);
-            ctx.transport = Some(door.transport);
+            (ctx.transport, ctx.link) = (Some(door.transport), link(door));
             Ok(Admitted::Runs(Box::new(ctx)))
         }
         (_, Named::Unknown) => Err(no_such_session()),
@@ -150,7 +150,7 @@ fn modern(
         return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`").into());
     }
     let mut ctx = Context::of_claim(door.server, &request.id, meta, claim, door.caller, outbox, charge)?;
-    ctx.transport = Some(door.transport);
+    (ctx.transport, ctx.link) = (Some(door.transport), link(door));
     if let Some(headers) = door.headers {
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`").into());
@@ -162,6 +162,12 @@ fn modern(
         ctx.headers = Some(Arc::new(mirroring));
     }
     Ok(Admitted::Runs(Box::new(ctx)))
+}
+
+/// The trace to which the HTTP request says that it belongs, unless nobody traces.
+fn link(door: &Door<'_>) -> Option<Arc<Trace>> {
+    let headers = door.headers.filter(|_| door.server.observers.trace())?;
+    Trace::parse(text(headers, "traceparent")?, None).map(Arc::new)
 }
 
 pub fn no_session(http: bool) -> Refusal {

@@ -15,7 +15,13 @@ use crate::{
         remembered::KIND_BYTES,
         subject::{Kind, Subject},
     },
-    base::{heavy::heavy, principal::Principal, request_state::Carried, text::toml_header},
+    base::{
+        heavy::heavy,
+        principal::Principal,
+        refusals::{Reason, What},
+        request_state::Carried,
+        text::toml_header,
+    },
     bridge,
     client::{context::Context, session::PERSON},
     config::approvals::{Asker, Confirm, Remember, Which},
@@ -23,8 +29,9 @@ use crate::{
 };
 
 /// What the operator's log says, now and then.
-const UNASKABLE: &str = "calls that a person has to approve, from clients that cannot ask one";
-const DENIED: &str = "calls that a person did not approve";
+const UNASKABLE: What =
+    What::new("calls that a person has to approve, from clients that cannot ask one", Reason::Other("unaskable"));
+const DENIED: What = What::new("calls that a person did not approve", Reason::Other("not_approved"));
 
 /// Asks for approval if the config wants that for this call. None: it does not.
 pub async fn pass(

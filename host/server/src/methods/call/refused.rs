@@ -6,13 +6,11 @@ use wharf_protocol::{Method, RpcError, error::clip, params::Params};
 use crate::{
     bridge,
     client::context::Context,
-    observe::{observers::Begun, record::Action},
+    observe::{
+        observers::{Begun, runs_plugins},
+        record::Action,
+    },
 };
-
-/// Whether requests of this method run plugins.
-fn runs_plugins(method: Method) -> bool {
-    matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete)
-}
 
 /// Records that a request ended with an error, unless there is a record of it already or it needs no plugin.
 pub async fn refused(ctx: &Context, method: Method, params: Option<&Params>, error: &RpcError) {
@@ -56,6 +54,7 @@ pub async fn of(ctx: &Context, method: Method, name: &str, arguments: Option<&Va
         bytes_in: bytes,
         arguments,
         approval: None,
+        slot: None,
     });
     begun.refuse(why).await;
 }

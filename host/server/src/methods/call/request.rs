@@ -68,6 +68,7 @@ impl Request<'_> {
             bytes_in: self.bytes,
             arguments: Some(self.arguments),
             approval,
+            slot: self.tool.map(|tool| tool.slot.clone()),
         })
     }
 

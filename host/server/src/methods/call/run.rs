@@ -10,7 +10,10 @@ use wharf_sandbox::{Call, CallError, Denial, Operation};
 use super::{failed::Failed, gates::Passed, request::Request};
 use crate::{
     access::grants,
-    base::text::{clean, escaped},
+    base::{
+        refusals::{Reason, What},
+        text::{clean, escaped},
+    },
     bridge,
     client::context::Context,
     observe::{journal::Unrecorded, record::Ended},
@@ -18,7 +21,7 @@ use crate::{
 };
 
 /// What the operator is told, now and then, while the journal fails.
-const UNRECORDED: &str = "calls, because the audit log cannot be written";
+const UNRECORDED: What = What::new("calls, because the audit log cannot be written", Reason::Other("unrecorded"));
 
 /// The outcome of a run.
 pub struct Ran<T> {
@@ -42,11 +45,12 @@ pub async fn run_once<O: Operation>(
         Method::Complete => served.config.unasked_grants(),
         _ => Cow::Borrowed(&served.config.grants),
     };
-    let scope = ctx.server.scopes.for_call(id, &grants, roots);
+    let mut scope = ctx.server.scopes.for_call(id, &grants, roots);
     // Tasks may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     let client = served.config.reuse.then(|| ctx.owner().key());
     let mut record = request.record(ctx, Some(&scope), passed.approval);
+    record.follow(&mut scope);
     if let Err(unrecorded) = record.admit().await {
         ctx.server.refusals.say(UNRECORDED);
         return Err(Failed::Explained(format!("The call was not run: {unrecorded}.")));

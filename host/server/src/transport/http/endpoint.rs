@@ -39,6 +39,7 @@ use crate::{
     base::{
         ledger::{Charge, no_room},
         principal::Principal,
+        refusals::{Reason, What},
     },
     client::{
         context::Context,
@@ -59,6 +60,8 @@ const QUEUED_BYTES: u32 = 512 * 1024;
 const STREAM_AFTER: Duration = Duration::from_millis(100);
 /// How long the stream for changes is kept going after its client was cut off.
 const TAKE_UP: Duration = Duration::from_secs(60);
+
+const NO_SESSION: What = What::new("a session, because all of them are in use", Reason::Other("sessions"));
 
 /// Marks a response that goes on for as long as its client listens.
 #[derive(Clone, Copy)]
@@ -185,7 +188,7 @@ impl Endpoint {
                     response.headers_mut().insert(SESSION_HEADER, id);
                 }
                 self.sessions.add(session).map_err(|error| {
-                    self.server.refusals.say("a session, because all of them are in use");
+                    self.server.refusals.say(NO_SESSION);
                     Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(&request), &error)
                 })?;
                 Ok(response)
@@ -226,6 +229,7 @@ impl Endpoint {
 
     fn permit(&self, of: &Arc<Semaphore>, request: Option<&Request>) -> Result<OwnedSemaphorePermit, Refused> {
         Arc::clone(of).try_acquire_owned().map_err(|_| {
+            self.server.refusals.add(Reason::Other("in_flight"));
             let error = RpcError::internal("too many requests are under way; try again");
             Refused::new(StatusCode::SERVICE_UNAVAILABLE, request, &error)
         })

@@ -35,7 +35,7 @@ pub async fn enter(server: &Server, request: HttpRequest) -> Result<Entered, Htt
             Ok(Entered { request, peer, caller })
         }
         Err(refusal) => {
-            server.refusals.say_of(refusal.message(), || refusal.detail(request.headers(), peer.remote()));
+            server.refusals.say_of(refusal.what(), || refusal.detail(request.headers(), peer.remote()));
             Err(turn_away(server, refusal, request).await)
         }
     }

@@ -5,7 +5,14 @@
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::connections::{Peer, Remote};
-use crate::{auth, base::principal::Principal, config::Http};
+use crate::{
+    auth,
+    base::{
+        principal::Principal,
+        refusals::{Reason, What},
+    },
+    config::Http,
+};
 
 /// Why a request is turned away.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +48,27 @@ impl Refusal {
                 "access tokens cannot be checked now, because their issuer's keys cannot be fetched; try again"
             }
         }
+    }
+
+    /// Under which word it is counted.
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Host => Reason::Other("host"),
+            Self::Origin => Reason::Other("origin"),
+            Self::NoToken | Self::Login(auth::Refused::NoToken) => Reason::Login("no_token"),
+            Self::WrongToken => Reason::Login("wrong_token"),
+            Self::Login(auth::Refused::Invalid(_)) => Reason::Login("invalid_token"),
+            Self::Login(auth::Refused::Malformed(_)) => Reason::Login("malformed"),
+            Self::NoCertificate => Reason::Login("no_certificate"),
+            Self::Login(auth::Refused::Scope(_)) => Reason::Login("insufficient_scope"),
+            Self::Login(auth::Refused::Role) => Reason::Login("no_role"),
+            Self::Login(auth::Refused::Unavailable) => Reason::Login("keys_unavailable"),
+        }
+    }
+
+    /// What the operator is told.
+    pub fn what(&self) -> What {
+        What::new(self.message(), self.reason())
     }
 
     /// What was refused, for the operator. Tokens are not shown.

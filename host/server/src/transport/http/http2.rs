@@ -22,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{connections::Peer, front::Front};
+use crate::base::refusals::{Reason, What};
 use crate::client::server::Server;
 
 /// The most requests of one connection at once; `subscriptions/listen` is one of them for as long as it goes on.
@@ -54,12 +55,16 @@ pub enum Cut {
 }
 
 impl Cut {
-    pub fn message(self) -> &'static str {
+    pub fn what(self) -> What {
         match self {
-            Self::Unread => "a client that does not read what it is sent: its connection was ended",
-            Self::GivenUp => {
-                "a client that begins requests and gives them up again and again: its connection was ended"
-            }
+            Self::Unread => What::new(
+                "a client that does not read what it is sent: its connection was ended",
+                Reason::Other("slow_reader"),
+            ),
+            Self::GivenUp => What::new(
+                "a client that begins requests and gives them up again and again: its connection was ended",
+                Reason::Other("given_up"),
+            ),
         }
     }
 }
@@ -114,11 +119,11 @@ where
             }
             // The connection is ended to make room for another.
             () = peer.end.cancelled() => return,
-            () = streams.given_up.cancelled() => return server.refusals.say(Cut::GivenUp.message()),
+            () = streams.given_up.cancelled() => return server.refusals.say(Cut::GivenUp.what()),
             _ = ticks.tick() => match streams.look(pace) {
                 // Strangers do not keep wharf from ending.
                 _ if server.closing.is_cancelled() && !peer.is_admitted() => return,
-                Look::Unread => return server.refusals.say(Cut::Unread.message()),
+                Look::Unread => return server.refusals.say(Cut::Unread.what()),
                 Look::Idle if !finishing => {
                     finishing = true;
                     connection.as_mut().graceful_shutdown();

@@ -20,7 +20,10 @@ use super::{
     socket::{Accepted, Socket},
     tls::{Secured, Tls},
 };
-use crate::client::server::{DRAIN, Server};
+use crate::{
+    base::refusals::{Reason, What},
+    client::server::{DRAIN, Server},
+};
 
 /// How long a client may take to send its headers.
 const HEADERS: Duration = Duration::from_secs(10);
@@ -28,6 +31,8 @@ const HEADERS: Duration = Duration::from_secs(10);
 const CONNECTIONS: usize = 4096;
 /// How much of a connection is read ahead at the most, which also bounds the headers of a request.
 const BUFFER_BYTES: usize = 128 << 10;
+const FULL: What =
+    What::new("a connection, because there are too many that are being served", Reason::Other("connections"));
 /// The path at which MCP is served.
 const PATH: &str = "/mcp";
 
@@ -66,7 +71,7 @@ impl Listener {
                 () = server.closing.cancelled() => break,
             };
             let Some(place) = connections.enter(remote, &server.ledger) else {
-                server.refusals.say("a connection, because there are too many that are being served");
+                server.refusals.say(FULL);
                 continue;
             };
             let (server, front) = (Arc::clone(&server), Arc::clone(&front));
@@ -166,7 +171,7 @@ where
     if let Err(error) = ended {
         let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
         if cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::TimedOut) {
-            server.refusals.say(Cut::Unread.message());
+            server.refusals.say(Cut::Unread.what());
         }
         tracing::debug!("connection: {error}");
     }

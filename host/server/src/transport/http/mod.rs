@@ -1,6 +1,7 @@
 //! MCP over HTTP: Streamable HTTP, and its predecessor HTTP+SSE.
 
 pub mod access_log;
+pub mod admin;
 pub mod body;
 mod card;
 pub mod connections;

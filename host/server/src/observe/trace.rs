@@ -1,0 +1,216 @@
+//! The span of a run: which trace it belongs to, under which numbers, and which requests its plugin sent meanwhile. Whether a run is
+//! traced is decided before anything is made for it.
+//!
+//! If the operator wants it, what a plugin sends carries the trace on (W3C Trace Context). The headers are then wharf's: what the
+//! plugin puts there is taken out.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use http::{HeaderName, HeaderValue, Method, Request};
+use parking_lot::Mutex;
+use wharf_protocol::meta::Trace;
+use wharf_sandbox::network::{Body, Network, Sending, Unsent};
+
+use super::record::CallRecord;
+
+/// How many requests of a run have spans of their own, as many as its record has.
+const MAX_REQUESTS: usize = 128;
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// Who decides which runs are traced, and sends their spans.
+pub trait Tracer: Send + Sync {
+    /// Decides about a run before it begins. `from`: the trace that its client says it belongs to. None: nothing is to be done for it.
+    fn begin(&self, from: Option<&Trace>) -> Option<Span>;
+
+    /// Takes the record of a run that has ended, which has its span. Must not block.
+    fn ended(&self, record: &CallRecord, span: &Span);
+}
+
+/// A run that is a part of a trace.
+#[derive(Debug)]
+pub struct Span {
+    pub trace: [u8; 16],
+    /// Of the request.
+    pub id: [u8; 8],
+    /// Of what the plugin does for it, which is a part of that.
+    pub run: [u8; 8],
+    /// The step of the client that made the request.
+    pub parent: Option<[u8; 8]>,
+    /// What other systems have noted of the trace, passed on as it came.
+    pub state: Option<String>,
+    /// Whether anybody keeps it.
+    pub sampled: bool,
+    /// Whether requests of the plugin carry it on.
+    pub carried_on: bool,
+    sent: Mutex<Vec<Sent>>,
+}
+
+/// A request that the plugin sent.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    pub id: [u8; 8],
+    pub method: Method,
+    /// Where it went: scheme, host and port. None if it was not allowed to go there: a plugin can write anything there.
+    pub to: Option<(String, String, Option<u16>)>,
+    pub began: SystemTime,
+    /// Until the headers of the response were there.
+    pub took: Duration,
+    pub status: Option<u16>,
+    /// Why there is none.
+    pub error: Option<&'static str>,
+}
+
+impl Span {
+    /// The span of a run that begins. `from`: the trace that it belongs to, else it begins one.
+    pub fn new(from: Option<&Trace>, sampled: bool, carried_on: bool) -> Self {
+        let known = from.and_then(|trace| Some((bytes(&trace.trace_id)?, bytes(&trace.span_id)?)));
+        let (trace, parent) = match known {
+            Some((trace, parent)) => (trace, Some(parent)),
+            None => (fastrand::u128(1..).to_be_bytes(), None),
+        };
+        let state = from.and_then(|trace| trace.state.clone()).filter(|_| parent.is_some());
+        Self { trace, id: id(), run: id(), parent, state, sampled, carried_on, sent: Mutex::default() }
+    }
+
+    /// The requests that the plugin sent.
+    pub fn sent(&self) -> Vec<Sent> {
+        self.sent.lock().clone()
+    }
+
+    fn add(&self, sent: Sent) {
+        let mut all = self.sent.lock();
+        if all.len() < MAX_REQUESTS {
+            all.push(sent);
+        }
+    }
+}
+
+/// A number for a span. It is no secret.
+fn id() -> [u8; 8] {
+    fastrand::u64(1..).to_be_bytes()
+}
+
+/// What hexadecimal digits stand for, if there are as many as there should be.
+pub fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if digits.len() != 2 * N || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(digits.get(at..at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// The network of one run, whose requests belong to its span.
+pub struct Followed {
+    inner: Arc<dyn Network>,
+    span: Arc<Span>,
+}
+
+impl Followed {
+    pub fn new(inner: Arc<dyn Network>, span: Arc<Span>) -> Self {
+        Self { inner, span }
+    }
+}
+
+impl Network for Followed {
+    fn send(&self, mut request: Request<Body>) -> Sending {
+        let (span, id) = (Arc::clone(&self.span), id());
+        if span.carried_on {
+            carry_on(&mut request, &span, &id);
+        }
+        if !span.sampled {
+            return self.inner.send(request);
+        }
+        let (method, uri) = (request.method().clone(), request.uri());
+        let port = uri.port_u16();
+        let to = uri.host().map(|host| (uri.scheme_str().unwrap_or("https").to_owned(), host.to_owned(), port));
+        let (began, error) = (SystemTime::now(), Some("cancelled"));
+        let sent = Sent { id, method, to, began, took: Duration::ZERO, status: None, error };
+        let mut open = Open { span, sent: Some(sent), began: Instant::now() };
+        let sending = self.inner.send(request);
+        Box::pin(async move {
+            let answer = sending.await;
+            if let Some(sent) = &mut open.sent {
+                (sent.status, sent.error) = match &answer {
+                    Ok(response) => (Some(response.status().as_u16()), None),
+                    Err(Unsent::Denied(_)) => (None, Some("denied")),
+                    Err(Unsent::Failed(_)) => (None, Some("failed")),
+                };
+                if matches!(answer, Err(Unsent::Denied(_))) {
+                    sent.to = None;
+                }
+            }
+            answer
+        })
+    }
+
+    fn hide(&self, bytes: &mut [u8]) {
+        self.inner.hide(bytes);
+    }
+
+    fn number(&self) -> u64 {
+        self.inner.number()
+    }
+}
+
+/// A request that is being sent. When this is dropped, it is over, or nobody waits for it any more.
+struct Open {
+    span: Arc<Span>,
+    sent: Option<Sent>,
+    began: Instant,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(mut sent) = self.sent.take() {
+            sent.took = self.began.elapsed();
+            self.span.add(sent);
+        }
+    }
+}
+
+fn carry_on(request: &mut Request<Body>, span: &Span, id: &[u8; 8]) {
+    let headers = request.headers_mut();
+    headers.remove(TRACEPARENT);
+    headers.remove(TRACESTATE);
+    let hex = crate::base::text::hex;
+    let text = format!("00-{}-{}-{:02x}", hex(&span.trace), hex(id), u8::from(span.sampled));
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        headers.insert(TRACEPARENT, value);
+    }
+    if let Some(state) = span.state.as_deref().and_then(|state| HeaderValue::from_str(state).ok()) {
+        headers.insert(TRACESTATE, state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_belongs_to_the_trace_of_its_client_or_begins_one() {
+        let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let trace = Trace::parse(traceparent, Some("vendor=1")).unwrap();
+        let span = Span::new(Some(&trace), true, true);
+        assert_eq!(crate::base::text::hex(&span.trace), "0af7651916cd43dd8448eb211c80319c");
+        assert_eq!(span.parent.map(|parent| crate::base::text::hex(&parent)).unwrap(), "b7ad6b7169203331");
+        assert_eq!(span.state.as_deref(), Some("vendor=1"));
+        let (one, other) = (Span::new(None, true, false), Span::new(None, true, false));
+        assert_eq!((one.parent, one.state.as_deref()), (None, None));
+        assert!(one.trace != other.trace && one.id != other.id && one.id != one.run);
+    }
+
+    #[test]
+    fn digits_have_to_be_as_many_as_they_should() {
+        assert_eq!(bytes::<2>("0aff"), Some([10, 255]));
+        for wrong in ["0af", "0afff", "0ag0", "", "+a+b", "é9"] {
+            assert_eq!(bytes::<2>(wrong), None, "{wrong}");
+        }
+    }
+}

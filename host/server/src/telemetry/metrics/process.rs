@@ -1,0 +1,46 @@
+//! What the system knows of this process. Where it does not say, as outside of Linux, there is nothing.
+
+use rustix::{
+    process::{Resource, getrlimit},
+    time::{ClockId, clock_gettime},
+};
+
+use super::family::{Family, Kind, Value};
+
+/// Names as all exporters for Prometheus have them.
+pub fn families() -> Vec<Family> {
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a process's life are few")]
+    let cpu = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
+    let gauge = |name, help| Family::new(name, help, Kind::Gauge);
+    let mut all = vec![
+        Family::new("process_cpu", "Time that the process has computed", Kind::Counter)
+            .in_unit("seconds")
+            .of(Value::Fraction(cpu)),
+    ];
+    if let Some(bytes) = resident() {
+        all.push(gauge("process_resident_memory", "Memory of the process").in_unit("bytes").of(Value::Whole(bytes)));
+    }
+    if let Some(open) = open_files() {
+        all.push(gauge("process_open_fds", "Files and sockets that are open").of(Value::Whole(open)));
+    }
+    if let Some(most) = getrlimit(Resource::Nofile).current {
+        all.push(gauge("process_max_fds", "How many may be open").of(Value::Whole(most)));
+    }
+    all
+}
+
+/// The second number of `statm` is the memory in pages.
+#[expect(clippy::disallowed_methods, reason = "a file that the system makes up, in no file system")]
+fn resident() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a folder that the system makes up, in no file system")]
+fn open_files() -> Option<u64> {
+    // One of them is the folder that is being read.
+    let open = std::fs::read_dir("/proc/self/fd").ok()?.count();
+    Some((open as u64).saturating_sub(1))
+}

@@ -1,0 +1,133 @@
+//! What is counted in: counters and histograms that many threads add to at once, and tables of them that do not grow beyond a bound.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+/// The upper bounds of the buckets of all histograms, in seconds: from a call in a fresh sandbox to one that waits for a person.
+pub const BOUNDS: [f64; 19] = [
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+    300.0,
+];
+/// With the one that has no upper bound.
+const BUCKETS: usize = BOUNDS.len() + 1;
+
+/// A number that only grows.
+#[derive(Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub fn sub(&self, less: u64) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Durations, by the bucket that they fall into.
+#[derive(Default)]
+pub struct Histogram {
+    buckets: [Counter; BUCKETS],
+    nanoseconds: Counter,
+}
+
+/// What is in a histogram at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counts {
+    /// For each bucket, how many fell into it and no earlier one.
+    pub buckets: [u64; BUCKETS],
+    pub seconds: f64,
+}
+
+impl Counts {
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+impl Histogram {
+    pub fn add(&self, took: Duration) {
+        let seconds = took.as_secs_f64();
+        let at = BOUNDS.partition_point(|bound| *bound < seconds);
+        if let Some(bucket) = self.buckets.get(at) {
+            bucket.add(1);
+        }
+        self.nanoseconds.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX >> 8));
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a sum of durations need not be exact to the nanosecond")]
+    pub fn counts(&self) -> Counts {
+        let buckets = std::array::from_fn(|at| self.buckets.get(at).map_or(0, Counter::get));
+        Counts { buckets, seconds: self.nanoseconds.get() as f64 / 1e9 }
+    }
+}
+
+/// Something to count in for each key, of which there are at most so many.
+pub struct Table<K, V> {
+    most: usize,
+    all: Mutex<BTreeMap<K, Arc<V>>>,
+}
+
+impl<K: Ord + Clone, V: Default> Table<K, V> {
+    pub fn new(most: usize) -> Self {
+        Self { most, all: Mutex::default() }
+    }
+
+    /// What is counted in for this key, or for `other` if there is no room for one more. Keys like `other` have to be few.
+    pub fn get(&self, key: K, other: impl FnOnce(K) -> K) -> Arc<V> {
+        let mut all = self.all.lock();
+        if let Some(found) = all.get(&key) {
+            return Arc::clone(found);
+        }
+        let key = if all.len() < self.most { key } else { other(key) };
+        Arc::clone(all.entry(key).or_default())
+    }
+
+    /// What there is at the moment.
+    pub fn entries(&self) -> Vec<(K, Arc<V>)> {
+        self.all.lock().iter().map(|(key, value)| (key.clone(), Arc::clone(value))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_fall_into_the_bucket_that_ends_at_or_above_them() {
+        let histogram = Histogram::default();
+        for (micros, bucket) in [(0, 0), (100, 0), (101, 1), (999_999, 12), (300_000_000, 18), (300_000_001, 19)] {
+            let before = histogram.counts();
+            histogram.add(Duration::from_micros(micros));
+            let after = histogram.counts();
+            let grown: Vec<usize> = (0..BUCKETS).filter(|at| after.buckets[*at] != before.buckets[*at]).collect();
+            assert_eq!(grown, [bucket], "{micros} µs");
+        }
+        assert_eq!(histogram.counts().count(), 6);
+        assert!((histogram.counts().seconds - 601.000_201).abs() < 1e-6);
+        assert!(BOUNDS.is_sorted());
+    }
+
+    #[test]
+    fn tables_do_not_grow_beyond_their_bound() {
+        let table: Table<&str, Counter> = Table::new(2);
+        for key in ["a", "b", "c", "d", "a"] {
+            table.get(key, |_| "_OTHER").add(1);
+        }
+        let all: Vec<_> = table.entries().into_iter().map(|(key, counter)| (key, counter.get())).collect();
+        assert_eq!(all, [("_OTHER", 2), ("a", 2), ("b", 1)]);
+    }
+}
