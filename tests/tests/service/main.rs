@@ -11,6 +11,7 @@
 
 mod access;
 mod authority;
+mod card;
 mod container;
 mod drain;
 mod health;

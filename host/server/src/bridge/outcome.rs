@@ -123,3 +123,29 @@ pub fn failure_error(failure: &wit::Failure) -> Option<RpcError> {
         _ => Some(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_cannot_ask_for_a_login() {
+        let code = |code: i32| {
+            let data = r#"{"scopes":["admin"],"retryAfter":1000000000}"#;
+            let failure = wit::Failure { code: Some(code), message: "no".into(), data: Some(data.into()) };
+            failure_error(&failure).unwrap().code
+        };
+        for (given, told) in [
+            (INSUFFICIENT_SCOPE, -32603),
+            (TOO_MANY_REQUESTS, -32603),
+            (-32601, -32603),
+            (-32000, -32603),
+            (-32602, -32602),
+            (-32002, -32002),
+            (404, 404),
+            (7, 7),
+        ] {
+            assert_eq!(code(given), told, "{given}");
+        }
+    }
+}

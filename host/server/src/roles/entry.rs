@@ -93,4 +93,21 @@ mod tests {
             assert_eq!(leads_up(uri), up, "{uri}");
         }
     }
+
+    #[test]
+    fn a_pattern_means_a_template_only_if_it_names_it() {
+        let template = Some("notes:///public/{+path}");
+        let (inside, above) = ("notes:///public/a", "notes:///public/../secret");
+        for (pattern, inside_fits, above_fits) in [
+            ("notes:///public/*", true, false),
+            ("notes:///public/{+path}", true, true),
+            ("notes:///other/*", false, false),
+            ("*", true, true),
+            ("notes:///public/../secret", false, false),
+        ] {
+            let fits = |uri| Entry::read("notes", uri, template).fits(&Pattern::new(pattern.into()));
+            assert_eq!((fits(inside), fits(above)), (inside_fits, above_fits), "{pattern}");
+        }
+        assert!(!Entry::read("notes", above, None).fits(&Pattern::new("notes:///public/*".into())));
+    }
 }

@@ -14,7 +14,10 @@ use crate::{
         approval::Ask,
         scope::{CallRoots, Nothing},
     },
-    base::request_state::Carried,
+    base::{
+        refusals::{Reason, What},
+        request_state::Carried,
+    },
     bridge,
     client::{context::Context, session::PERSON},
     observe::record::Approval,
@@ -22,7 +25,7 @@ use crate::{
 };
 
 /// What the operator is told, now and then.
-const TOO_OFTEN: &str = "calls beyond what `limits` of their caller's roles allow";
+const TOO_OFTEN: What = What::new("calls beyond what `limits` of their caller's roles allow", Reason::Other("rate"));
 
 /// What the gates found out for a request.
 #[derive(Default)]
