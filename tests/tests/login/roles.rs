@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use e2e::{Folder, Server, Value, exchange::Exchange, http::modern_headers, json, modern_params, text};
+use e2e::{Folder, Server, Value, exchange::Exchange, given, http::modern_headers, json, modern_params, text};
 
 use crate::{
     RESOURCE, initialize,
@@ -29,12 +29,17 @@ impl Place {
         let issuer = Issuer::start(&[&key]).await;
         folder.plugin("echo");
         folder.plugin("files");
+        folder.plugin("showcase");
         let srv = folder.join("srv");
         for (path, content) in [("acme/a.txt", "of acme"), ("other/b.txt", "of other")] {
             folder.write(&format!("srv/{path}"), content);
         }
         folder.config(&config(&issuer, &srv, roles));
         let server = Server::start(&folder, &[]).await;
+        // Before that, what takes long to load would make answers come as streams.
+        for plugin in ["echo", "files", "show", "job"] {
+            server.wait_for_log(&format!("serving plugin=\"{plugin}\"")).await;
+        }
         Self { folder, issuer, key, server, srv }
     }
 
@@ -91,8 +96,10 @@ fn config(issuer: &Issuer, srv: &std::path::Path, roles: &str) -> String {
          includes = {{ \"files:write\" = [\"files:read\"], admin = [\"files:write\"] }}\n\
          [[auth.issuers]]\nurl = \"{}\"\n{roles}\n[roots]\nfixed = [{srv:?}]\n\
          [plugins.echo]\npath = \"../../plugins/echo.wasm\"\n[plugins.files]\npath = \"../../plugins/files.wasm\"\n\
-         [plugins.files.grants]\nroots = \"read-write\"\n",
-        issuer.url()
+         [plugins.files.grants]\nroots = \"read-write\"\n\
+         [plugins.show]\npath = \"../../plugins/showcase.wasm\"\n{}",
+        issuer.url(),
+        given("job", &json!({ "task": "optional" }), "limits = { timeout_ms = 20000 }")
     )
 }
 
@@ -303,4 +310,82 @@ async fn a_role_gives_each_of_its_callers_so_many_calls() {
     place.server.wait_for_log("the config was read anew").await;
     assert_eq!(place.send(&ann, "tools/call", params).await.status(), 429);
     place.server.terminate().await;
+}
+
+/// What one of two people has, and what comes of it when the other asks for it: nothing that tells that it is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_one_is_there_for_the_other() {
+    let roles = "[roles.one]\nwhen = { group = \"one\" }\nplugins = [\"show\", \"job\"]\n\
+        [roles.other]\nwhen = { group = \"other\" }\nplugins = [\"echo\", \"job\"]\n";
+    let place = Place::with(roles).await;
+    let (ann, ben) =
+        (place.token("ann", json!({ "groups": ["one"] })), place.token("ben", json!({ "groups": ["other"] })));
+    let made = place.call(&ann, "job_t", json!({ "spin": true })).await;
+    let task = made["result"]["taskId"].clone();
+    assert!(task.is_string(), "{made}");
+    let id = json!({ "taskId": task });
+    let unknown = json!({ "taskId": "no-such-task" });
+    let template = |text: &str| json!({ "ref": { "type": "ref/resource", "uri": text }, "argument": { "name": "id", "value": "1" } });
+    let prompt = |name: &str| json!({ "ref": { "type": "ref/prompt", "name": name }, "argument": { "name": "language", "value": "p" } });
+    // Each with what does not exist at all, in the same form.
+    for (method, theirs, nowhere) in [
+        ("tasks/get", id.clone(), unknown.clone()),
+        ("tasks/cancel", id.clone(), unknown.clone()),
+        (
+            "tasks/update",
+            json!({ "taskId": task, "inputResponses": {} }),
+            json!({ "taskId": "no-such-task", "inputResponses": {} }),
+        ),
+        ("resources/read", json!({ "uri": "show:///fixed" }), json!({ "uri": "none:///fixed" })),
+        ("resources/read", json!({ "uri": "show:///items/1" }), json!({ "uri": "none:///items/1" })),
+        (
+            "prompts/get",
+            json!({ "name": "show_review", "arguments": { "code": "x" } }),
+            json!({ "name": "none", "arguments": {} }),
+        ),
+        ("completion/complete", template("show:///items/{id}"), template("none:///items/{id}")),
+        ("completion/complete", template("show:///items/1"), template("none:///items/1")),
+        ("completion/complete", prompt("show_review"), prompt("none")),
+        ("tools/call", json!({ "name": "show_about", "arguments": {} }), json!({ "name": "none", "arguments": {} })),
+    ] {
+        let (refused, missing) =
+            (place.ask(&ben, method, theirs.clone()).await, place.ask(&ben, method, nowhere.clone()).await);
+        let code = |answer: &Value| answer["error"]["code"].clone();
+        assert!(code(&refused).is_i64(), "{method} {theirs}: {refused}");
+        assert_eq!(code(&refused), code(&missing), "{method}: {refused} {missing}");
+        let without_names = |answer: &Value, params: &Value| {
+            let named = params.pointer("/ref/uri").or(params.pointer("/ref/name")).or(params.get("uri"));
+            let named = named.or(params.get("name")).or(params.get("taskId")).and_then(Value::as_str).unwrap();
+            answer["error"].to_string().replace(named, "")
+        };
+        assert_eq!(without_names(&refused, &theirs), without_names(&missing, &nowhere), "{method}");
+        // Whose it is gets something else.
+        let own = place.ask(&ann, method, theirs.clone()).await;
+        assert_ne!(code(&own), code(&refused), "{method} {theirs}: {own}");
+    }
+    // Lists and subscriptions.
+    for (method, key) in [
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+        ("prompts/list", "prompts"),
+    ] {
+        let entries = place.ask(&ben, method, json!({})).await["result"][key].clone();
+        let shown = entries.as_array().unwrap().iter().any(|one| one.to_string().contains("show"));
+        assert!(!shown, "{method}: {entries}");
+    }
+    let wanted = json!({ "notifications": { "resourceSubscriptions": ["show:///fixed"], "taskIds": [task] } });
+    let mut of_ben = place.send(&ben, "subscriptions/listen", wanted.clone()).await;
+    let mut of_ann = place.send(&ann, "subscriptions/listen", wanted).await;
+    let acknowledged = of_ben.event().await.unwrap();
+    assert_eq!(acknowledged["params"]["notifications"]["taskIds"], json!([]), "{acknowledged}");
+    of_ann.event().await.unwrap();
+    place.call(&ann, "show_announce", json!({})).await;
+    let told = of_ann.event().await.unwrap();
+    assert_eq!(told["method"], "notifications/resources/updated", "{told}");
+    place.ask(&ann, "tasks/cancel", id).await;
+    place.server.terminate().await;
+    while let Some(told) = of_ben.event().await {
+        let method = told["method"].as_str().unwrap_or_default();
+        assert!(!method.contains("updated") && !method.contains("tasks"), "{told}");
+    }
 }
