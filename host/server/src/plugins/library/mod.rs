@@ -54,6 +54,8 @@ pub struct Library {
     config: Arc<Config>,
     served: BTreeMap<String, Served>,
     generations: Generations,
+    /// Plugins that are served since the last catalog, of which the log does not tell yet.
+    unsaid: Vec<String>,
     /// Whether `served` differs from the last published catalog.
     unpublished: bool,
     /// When such a difference is published at the latest.
@@ -120,6 +122,7 @@ impl Library {
             config,
             served: BTreeMap::new(),
             generations: Generations::default(),
+            unsaid: Vec::new(),
             unpublished: false,
             settled_by: Instant::now(),
             under_way: HashMap::new(),
@@ -177,6 +180,10 @@ impl Library {
         self.take_in();
         if self.unpublished || first {
             self.publish(self.generations);
+        }
+        // Whoever reads the line may count on it, so it comes after the catalog.
+        for id in self.unsaid.drain(..) {
+            tracing::info!(plugin = id, "serving");
         }
         if first {
             self.publisher.set_ready();
@@ -458,7 +465,7 @@ impl Library {
         self.count_changes(previous.as_ref().map(|old| &*old.offer), now.as_deref());
         self.change();
         self.publisher.set_status(Subject::plugin(&id), Some(Status::Serving));
-        tracing::info!(plugin = id, "serving");
+        self.unsaid.push(id);
     }
 
     fn take_out(&mut self, id: &str) -> Option<Served> {
