@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 const MAX_NAMES: usize = 64;
 const MAX_NAME_BYTES: usize = 512;
 
+/// What the name of a certificate without names begins with.
+const DIGEST: &str = "sha256:";
+
 /// Who a client is by its certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
@@ -26,10 +29,11 @@ impl Certificate {
         let (mut uris, mut hosts, mut mails) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(alternative) = certificate.subject_alternative_name().ok()? {
             for name in alternative.value.general_names.iter().take(MAX_NAMES) {
+                // An authority may let others choose names of one kind, so each has to look like its kind and like no other.
                 match name {
-                    GeneralName::URI(name) => uris.push(*name),
-                    GeneralName::DNSName(name) => hosts.push(*name),
-                    GeneralName::RFC822Name(name) => mails.push(*name),
+                    GeneralName::URI(name) if name.contains(':') && !name.starts_with(DIGEST) => uris.push(*name),
+                    GeneralName::DNSName(name) if !name.contains([':', '@']) => hosts.push(*name),
+                    GeneralName::RFC822Name(name) if name.contains('@') && !name.contains(':') => mails.push(*name),
                     _ => {}
                 }
             }
@@ -41,7 +45,7 @@ impl Certificate {
         let mut names: Vec<String> = names.map(str::to_owned).collect();
         if names.is_empty() {
             let digest: String = Sha256::digest(der).iter().map(|byte| format!("{byte:02x}")).collect();
-            names.push(format!("sha256:{digest}"));
+            names.push(format!("{DIGEST}{digest}"));
         }
         Some(Self { names })
     }

@@ -39,7 +39,8 @@ impl Folders {
             let counts = event.is_ok_and(|event| match event.kind {
                 EventKind::Access(AccessKind::Close(_)) => true,
                 EventKind::Access(_) => false,
-                _ => !event.paths.iter().all(|path| ignored(path)),
+                // An event without paths says that some were missed.
+                _ => event.need_rescan() || !event.paths.iter().all(|path| ignored(path)),
             });
             if counts {
                 // If the channel is full, a change is noticed already.

@@ -81,7 +81,11 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
             }
         },
     };
-    manager::ready();
+    // A program that systemd knows may start `wharf run`, which must not speak for it.
+    let is_service = http.is_some();
+    if is_service {
+        manager::ready();
+    }
     let admin = match admin(&wharf).await {
         Ok(admin) => admin,
         // Each client that starts a `wharf run` starts one with the same config, and only one of them can listen there.
@@ -100,12 +104,18 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
     let reloads = wharf.clone();
     signals.spawn(async move {
         while hangup.recv().await.is_some() {
-            manager::reloading();
+            if is_service {
+                manager::reloading();
+            }
             reloads.reload();
-            manager::ready();
+            if is_service {
+                manager::ready();
+            }
         }
     });
-    signals.spawn(manager::watched());
+    if is_service {
+        signals.spawn(manager::watched());
+    }
     signals.spawn({
         let (stop, again, wharf, drains) = (stop.clone(), again.clone(), wharf.clone(), http.is_some());
         async move {
@@ -114,7 +124,9 @@ async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
                 () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
                 () = stop.cancelled() => {}
             }
-            manager::stopping();
+            if is_service {
+                manager::stopping();
+            }
             let drained = async {
                 if drains && !stop.is_cancelled() {
                     tracing::info!("requests under way may finish; a second signal ends them");

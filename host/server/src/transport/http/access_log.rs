@@ -37,6 +37,8 @@ use crate::{
 };
 
 /// How many lines may wait to be written.
+/// How much of a method is written.
+const MAX_METHOD_BYTES: usize = 32;
 const LINES: usize = 8192;
 /// A file is put aside before it grows beyond this, in place of the one that was put aside before.
 const MAX_BYTES: u64 = 64 << 20;
@@ -189,7 +191,8 @@ impl Drop for Noted {
             time: humantime::format_rfc3339_millis(time).to_string(),
             client: self.from.to_string(),
             principal: facts.principal.as_deref(),
-            method: self.method.as_str(),
+            // A method may be anything, and as long as the headers.
+            method: self.method.as_str().get(..MAX_METHOD_BYTES).unwrap_or(self.method.as_str()),
             path: &self.path,
             version: if self.version == Version::HTTP_2 { "2" } else { "1.1" },
             status: facts.status.as_u16(),

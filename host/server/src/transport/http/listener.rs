@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use futures_util::future::select_all;
 use http::{HeaderValue, header};
 use rustix::process::{Resource, getrlimit};
@@ -47,6 +47,12 @@ pub struct Listener {
 impl Listener {
     /// Reads the certificate and opens the access log, if the config names them.
     pub async fn new(server: &Arc<Server>, sockets: Vec<Socket>) -> Result<Self> {
+        let required =
+            server.startup.http.tls.as_ref().and_then(|tls| tls.clients.as_ref()).is_some_and(|one| one.required);
+        ensure!(
+            !required || sockets.iter().all(|socket| socket.address().is_some()),
+            "clients of a Unix socket show no certificates, and [http.tls] requires them; pass only sockets with addresses"
+        );
         let tls = match &server.startup.http.tls {
             None => None,
             Some(files) => Some(Tls::open(files).await?),
@@ -163,8 +169,13 @@ where
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection => ended,
-                // Strangers do not keep wharf from ending.
-                () = tokio::time::sleep(DRAIN), if !peer.is_admitted() => return,
+                // Strangers do not keep wharf from ending. Who is let in meanwhile is none.
+                () = async {
+                    tokio::time::sleep(DRAIN).await;
+                    if peer.is_admitted() {
+                        std::future::pending::<()>().await;
+                    }
+                } => return,
             }
         }
     };
