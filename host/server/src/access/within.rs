@@ -1,6 +1,6 @@
 //! Narrows the roots of a call to the folders that the caller's roles open.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{
     capability::Access,
@@ -46,7 +46,7 @@ pub fn narrowed(root: Now, access: Access, within: &[Within]) -> Vec<(Now, Acces
 }
 
 /// A folder inside an open one.
-fn part(directory: &OpenDirectory, place: &std::path::Path, rest: &std::path::Path) -> Option<OpenDirectory> {
+fn part(directory: &OpenDirectory, place: &Path, rest: &Path) -> Option<OpenDirectory> {
     let (id, handle) = beneath(&directory.handle, rest)?;
     let shown = format!("{}/{}", directory.shown.trim_end_matches('/'), rest.to_str()?);
     Some(OpenDirectory { shown, canonical: place.to_owned(), id, handle })
@@ -54,8 +54,6 @@ fn part(directory: &OpenDirectory, place: &std::path::Path, rest: &std::path::Pa
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::access::open::OpenRoot;
 

@@ -3,7 +3,10 @@
 use http::HeaderValue;
 use serde_json::{Value, json};
 
-use super::{identity::Refused, settings::Settings};
+use super::{
+    identity::Refused,
+    settings::{Settings, is_scope},
+};
 
 /// Where clients look for the metadata of a resource, by RFC 9728; its path is appended.
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -61,8 +64,7 @@ pub fn challenge(settings: &Settings, refused: &Refused) -> Option<HeaderValue> 
     }
     members.push(format!("resource_metadata=\"{}\"", url(settings)));
     // Scopes of tokens are from outside, so what cannot stand in a header is left out.
-    let plain = |scope: &&String| scope.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
-    let scopes: Vec<&str> = scopes.iter().filter(plain).map(String::as_str).collect();
+    let scopes: Vec<&str> = scopes.iter().map(String::as_str).filter(|scope| is_scope(scope)).collect();
     if !scopes.is_empty() {
         members.push(format!("scope=\"{}\"", scopes.join(" ")));
     }

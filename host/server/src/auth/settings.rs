@@ -87,6 +87,11 @@ pub enum KeySource {
     File(PathBuf),
 }
 
+/// Whether a text can be a scope, and so stand between quotation marks in a header.
+pub fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
+}
+
 /// Whether nobody on the way can read or change what is at a URL: it is https, or on this machine.
 pub fn is_safe(url: &str) -> bool {
     let Ok(uri) = url.parse::<Uri>() else { return false };

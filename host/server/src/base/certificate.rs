@@ -1,11 +1,12 @@
 //! The certificate of a client, as far as it says who the client is. Whether it is good was decided before.
 
+use sha2::{Digest, Sha256};
 use x509_parser::{
     extensions::GeneralName,
     prelude::{FromDer, X509Certificate},
 };
 
-use sha2::{Digest, Sha256};
+use super::text::hex;
 
 /// The most names that are kept of one certificate, and how long each may be.
 const MAX_NAMES: usize = 64;
@@ -44,8 +45,7 @@ impl Certificate {
         let names = uris.into_iter().chain(hosts).chain(mails).filter(plain);
         let mut names: Vec<String> = names.map(str::to_owned).collect();
         if names.is_empty() {
-            let digest: String = Sha256::digest(der).iter().map(|byte| format!("{byte:02x}")).collect();
-            names.push(format!("{DIGEST}{digest}"));
+            names.push(format!("{DIGEST}{}", hex(&Sha256::digest(der))));
         }
         Some(Self { names })
     }

@@ -12,7 +12,6 @@ use std::{
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{
@@ -35,7 +34,7 @@ use crate::{
         ledger::{Account, Charge, no_room},
         principal::{Owner, Principal},
         random_id,
-        text::{escaped, hex},
+        text::{escaped, short_digest},
     },
     observe::meter::Counted,
     plugins::view,
@@ -119,16 +118,10 @@ impl Drop for Listening {
     }
 }
 
-/// How many bytes of a digest tell sessions apart in records.
-const DIGEST_BYTES: usize = 8;
-
 impl Session {
     /// Names the session in records, since its id is as good as a token for as long as it lives.
     pub fn digest(&self) -> &str {
-        self.digest.get_or_init(|| {
-            let digest = Sha256::digest(self.id.as_bytes());
-            hex(digest.get(..DIGEST_BYTES).unwrap_or_default())
-        })
+        self.digest.get_or_init(|| short_digest(&self.id))
     }
 
     /// Performs the handshake. Returns the session and the result of `initialize`.

@@ -12,7 +12,7 @@ use jsonwebtoken::Algorithm;
 
 use super::raw;
 use crate::{
-    auth::settings::{Introspection, Issuer, KeySource, Settings, is_safe},
+    auth::settings::{Introspection, Issuer, KeySource, Settings, is_safe, is_scope},
     egress::secrets::Sources,
 };
 
@@ -63,8 +63,7 @@ pub fn resolve(
 
 /// Whether a server may need this scope.
 pub fn check_scope(scope: &str) -> Result<()> {
-    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
-    ensure!(!scope.is_empty() && scope.bytes().all(plain), "`{}` is no scope", scope.escape_debug());
+    ensure!(is_scope(scope), "`{}` is no scope", scope.escape_debug());
     ensure!(scope != "offline_access", "offline_access is for clients to ask for, not for a server to need");
     Ok(())
 }

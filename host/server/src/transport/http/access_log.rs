@@ -20,7 +20,6 @@ use anyhow::{Context, Result};
 use http::{Method, StatusCode, Version};
 use parking_lot::Mutex;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use wharf_protocol::Request;
 
@@ -30,7 +29,7 @@ use crate::{
         guard::{check_trusted_directory, check_trusted_file},
         paths::FileId,
         principal::Principal,
-        text::{clip, escaped},
+        text::{clip, escaped, short_digest},
     },
     client::server::Server,
     config,
@@ -145,7 +144,7 @@ impl Noted {
     pub fn by(&self, principal: &Principal) {
         let short = match principal.word() {
             Some(word) => word.to_owned(),
-            None => Sha256::digest(principal.to_string()).iter().take(8).map(|byte| format!("{byte:02x}")).collect(),
+            None => short_digest(&principal.to_string()),
         };
         self.facts.lock().principal = Some(short);
     }
