@@ -31,8 +31,8 @@ const CRATES: [(&str, &str); 5] = [
     ("wharf_protocol", "host/protocol/src"),
     ("wharf_sandbox", "host/sandbox/src"),
     ("wharf", "host/server/src"),
-    ("wharf_sdk", "sdk-guest/src"),
-    ("wharf_sdk_macros", "sdk-guest/macros/src"),
+    ("wharf_sdk", "sdk-guest/rust/src"),
+    ("wharf_sdk_macros", "sdk-guest/rust/macros/src"),
 ];
 
 fn root() -> PathBuf {
@@ -105,7 +105,7 @@ fn tests(source: &str) -> BTreeSet<&str> {
 fn places(path: &[&str]) -> Vec<String> {
     match path {
         [file] => {
-            let folders = ["tests/tests/behaviour", "tests/tests/login", "tests/tests", "sdk-guest/tests"];
+            let folders = ["tests/tests/behaviour", "tests/tests/login", "tests/tests", "sdk-guest/rust/tests"];
             folders.map(|at| format!("{at}/{file}.rs")).to_vec()
         }
         [name, modules @ .., "tests"] => {
@@ -217,7 +217,7 @@ fn functions_that_are_no_tests_are_told_from_tests() {
                 "tests/tests/behaviour/asking.rs",
                 "tests/tests/login/asking.rs",
                 "tests/tests/asking.rs",
-                "sdk-guest/tests/asking.rs",
+                "sdk-guest/rust/tests/asking.rs",
             ][..],
         ),
         (&["wharf", "tests"], &["host/server/src/lib.rs"]),
