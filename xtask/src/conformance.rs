@@ -22,7 +22,7 @@ use child::{Server, finish};
 use tally::Tally;
 
 /// One run of the suite.
-struct Run {
+pub struct Run {
     name: &'static str,
     package: &'static str,
     arguments: &'static [&'static str],
@@ -34,7 +34,7 @@ const SUITE: &str = "@modelcontextprotocol/conformance";
 /// The version that most people get today, because they name none.
 const OLDER_SUITE: &str = "conformance-0.1";
 
-const RUNS: [Run; 5] = [
+pub const RUNS: [Run; 5] = [
     Run { name: "2025-11-25", package: SUITE, arguments: &["--requirements", "2025-11-25"], at_least: 83 },
     Run { name: "2026-07-28", package: SUITE, arguments: &["--requirements", "2026-07-28"], at_least: 196 },
     Run {
@@ -56,9 +56,9 @@ const CLIENTS_PATIENCE: Duration = Duration::from_secs(1800);
 pub fn check(root: &Path) -> Result<()> {
     prepare(&["embedded"])?;
     let place = Place::set_up(root)?;
-    let mut problems = suite(&place, "wharf", &RUNS)?;
+    let mut problems = suite(&place, "wharf", &place.config(), &RUNS)?;
     // The newest of each era once more, with wharf as a part of another program.
-    problems.extend(suite(&place, "embedded", RUNS.get(..2).unwrap_or_default())?);
+    problems.extend(suite(&place, "embedded", &place.config(), RUNS.get(..2).unwrap_or_default())?);
     if let Err(problem) = clients(&place) {
         problems.push(format!("clients: {problem:#}"));
     }
@@ -66,16 +66,16 @@ pub fn check(root: &Path) -> Result<()> {
 }
 
 /// The folders that a run of the suite uses.
-struct Place {
+pub struct Place {
     root: PathBuf,
     /// `tests/conformance`, with the lockfile of what is installed, and wharf's config.
     source: PathBuf,
     /// `target/conformance`, for what is installed and what the runs write.
-    target: PathBuf,
+    pub target: PathBuf,
 }
 
 impl Place {
-    fn set_up(root: &Path) -> Result<Self> {
+    pub fn set_up(root: &Path) -> Result<Self> {
         let place = Self {
             root: root.to_path_buf(),
             source: root.join("tests/conformance"),
@@ -97,14 +97,14 @@ impl Place {
         self.root.join("target/release").join(binary)
     }
 
-    fn config(&self) -> PathBuf {
+    pub fn config(&self) -> PathBuf {
         self.source.join("wharf.toml")
     }
 }
 
 /// Makes these runs of the suite against one server, and returns what is wrong.
-fn suite(place: &Place, binary: &str, runs: &[Run]) -> Result<Vec<String>> {
-    let server = Server::start(&place.built(binary), &place.config(), &place.target)?;
+pub fn suite(place: &Place, binary: &str, config: &Path, runs: &[Run]) -> Result<Vec<String>> {
+    let server = Server::start(&place.built(binary), config, &place.target)?;
     let baseline = place.target.join("expected-failures.yml");
     fs::write(&baseline, "server: []\n")?;
     let mut problems = Vec::new();

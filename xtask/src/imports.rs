@@ -15,7 +15,7 @@ use syn::{
 
 /// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
 /// between rooms is always a decision.
-const ROOMS: [(&str, &[&str]); 19] = [
+const ROOMS: [(&str, &[&str]); 20] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
@@ -68,7 +68,11 @@ const ROOMS: [(&str, &[&str]); 19] = [
             "transport",
         ],
     ),
-    ("cli", &["base", "config", "egress", "access", "auth", "approvals", "audit", "plugins", "app"]),
+    ("authoring", &["base", "config"]),
+    (
+        "cli",
+        &["authoring", "base", "config", "egress", "access", "auth", "approvals", "audit", "observe", "plugins", "app"],
+    ),
 ];
 
 /// What is wrong with the imports of the host's crates.

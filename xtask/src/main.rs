@@ -14,12 +14,15 @@ use anyhow::{Context, Result, bail};
 use cargo_metadata::MetadataCommand;
 
 mod conformance;
+mod contract;
 mod deny;
 mod examples;
 mod fuzz;
 mod imports;
 mod installed;
+mod languages;
 mod others;
+mod shown;
 mod tidy;
 
 const USAGE: &str = "\
@@ -30,11 +33,13 @@ cargo xtask examples     builds and calls the example plugins in JavaScript and 
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
 cargo xtask dropin       asks the reference servers and the plugins that take their place the same; --timing; needs npm, Python 3
 cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
+cargo xtask languages    makes plugins in every language as authors do, and tests them; --only LANG; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
 cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
 cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
 cargo xtask deny         licences, bans and sources of all dependencies, by cargo-deny; advisories where they can be fetched
+cargo xtask contract     docs/contract.md from wit/
 cargo xtask tidy         the rules of the house that no compiler checks
 cargo xtask guests       only the plugins";
 
@@ -58,11 +63,13 @@ fn main() -> ExitCode {
         "conformance" => conformance::check(&root()),
         "dropin" => others::dropin(&root(), rest),
         "clients" => others::clients(&root(), rest),
+        "languages" => languages::check(&root(), rest),
         "login" => others::login(&root(), rest),
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),
         "deny" => deny::check(&root(), true),
+        "contract" => contract::write(&root()),
         "tidy" => tidy::check(&root()),
         _ => {
             say(USAGE);

@@ -4,7 +4,11 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail};
 
-use crate::imports::{self, collect};
+use crate::{
+    contract,
+    imports::{self, collect},
+    shown,
+};
 
 /// Files longer than this hold more than one concern.
 const MAX_LINES: usize = 600;
@@ -38,6 +42,8 @@ pub fn check(root: &Path) -> Result<()> {
         }
     }
     problems.extend(imports::problems(root)?);
+    problems.extend(shown::problems(root)?);
+    problems.extend(contract::check(root).err().map(|problem| format!("{problem:#}")));
     if problems.is_empty() { Ok(()) } else { bail!("untidy:\n  {}", problems.join("\n  ")) }
 }
 

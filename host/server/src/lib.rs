@@ -32,6 +32,7 @@
 //!
 //! ```text
 //! cli          commands of the binary
+//! authoring    templates of plugins, and how they are built
 //! app          puts everything together and runs it: `Wharf`
 //! transport    bytes to messages and back: pipes, HTTP
 //! methods      what each method of the protocol does; calls into plugins
@@ -77,6 +78,9 @@ pub mod approvals;
 pub mod audit;
 #[doc(hidden)]
 pub mod auth;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod authoring;
 #[doc(hidden)]
 pub mod base;
 #[doc(hidden)]

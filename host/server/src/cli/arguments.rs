@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     access::capability::Access,
+    authoring::template::Language,
     config::{self, CommandLine},
 };
 
@@ -31,6 +32,7 @@ Examples:
   wharf run hello.wasm                            what an MCP client starts
   wharf run --allow roots=read-write files.wasm   let a plugin work in the folders your client opens
   wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
+  wharf new --lang python my-tools                make a folder with a plugin to begin with
   wharf add hello.wasm                            write a plugin into the config, with the grants you agree to
   wharf audit show --outcome refused --since 2h   what was refused in the last two hours, if there is an audit log
 
@@ -58,6 +60,12 @@ pub enum Command {
     },
     /// Call one tool of one plugin and print its result
     Call(Call),
+    /// Make a folder with a plugin to begin with, in the language of your choice
+    New(New),
+    /// Build the plugin of a folder as its plugin.toml says, and load it as it would be served
+    Build(Project),
+    /// Build the plugin of a folder, serve it over HTTP, and build it again whenever a source changes
+    Dev(Dev),
     /// Add a plugin to the config, and ask at the terminal what to grant it of what it wants
     Add(Add),
     /// Ask at the terminal what to grant a plugin of what it wants and does not have
@@ -158,6 +166,69 @@ pub enum Approvals {
         #[arg(long, group = "which")]
         all: bool,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct New {
+    /// The folder to make. Its last part is the name of the plugin
+    #[arg(value_name = "NAME")]
+    pub folder: PathBuf,
+    /// The language
+    #[arg(long, value_enum, default_value_t = Lang::Rust)]
+    pub lang: Lang,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Lang {
+    Rust,
+    #[value(alias = "typescript")]
+    Ts,
+    #[value(alias = "javascript")]
+    Js,
+    #[value(alias = "py")]
+    Python,
+    Go,
+    /// Also for C++
+    C,
+}
+
+impl From<Lang> for Language {
+    fn from(lang: Lang) -> Self {
+        match lang {
+            Lang::Rust => Self::Rust,
+            Lang::Ts => Self::TypeScript,
+            Lang::Js => Self::JavaScript,
+            Lang::Python => Self::Python,
+            Lang::Go => Self::Go,
+            Lang::C => Self::C,
+        }
+    }
+}
+
+/// The folder of a plugin that is being written.
+#[derive(Debug, Args)]
+pub struct Project {
+    /// The folder with the plugin.toml
+    #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
+    pub folder: PathBuf,
+    /// Do first what plugin.toml says has to be done once, such as `npm install`, unless it is done
+    #[arg(long)]
+    pub setup: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Dev {
+    #[command(flatten)]
+    pub project: Project,
+    /// Where to listen: an address and port, or unix: and the path of a socket (default: 127.0.0.1:7300)
+    #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
+    pub listen: Option<config::Listen>,
+    /// Serve stdin and stdout as well
+    #[arg(long)]
+    pub stdio: bool,
+    /// A folder that is open as a root, beside those that the client opens
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -13,11 +13,13 @@ mod arguments;
 mod ask;
 mod asking;
 mod audit;
+mod build;
 mod call;
 mod card;
 mod changes;
 mod check;
 mod deny;
+mod dev;
 mod edit;
 mod embed;
 mod entries;
@@ -27,6 +29,7 @@ mod keys;
 mod load;
 mod log;
 mod manager;
+mod new;
 mod serve;
 mod suggest;
 
@@ -76,6 +79,9 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Check(file) => check::run(file.config.as_deref()).await,
         Command::Inspect { plugin } => inspect::run(&plugin).await,
         Command::Call(command) => call::run(command).await,
+        Command::New(command) => new::run(&command),
+        Command::Build(command) => build::run(&command).await,
+        Command::Dev(command) => dev::run(command).await,
         Command::Add(arguments::Add { plugin, id, config }) => {
             add::add(&plugin, id.as_deref(), config.config.as_deref()).await
         }
@@ -98,7 +104,9 @@ fn complain(error: &anyhow::Error) {
 /// Commands that do not serve print what is wrong themselves, so they log nothing by default.
 fn default_filter(command: &Command) -> &'static str {
     match command {
-        Command::Run(_) | Command::Serve(_) => "warn,h2=error,wharf=info,wharf_sandbox=info",
+        Command::Run(_) | Command::Serve(_) | Command::Dev(_) => "warn,h2=error,wharf=info,wharf_sandbox=info",
+        // What is being done, which takes long.
+        Command::Build(_) => "off,wharf::authoring=info",
         _ => "off",
     }
 }

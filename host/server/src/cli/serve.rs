@@ -24,12 +24,12 @@ use crate::{
 };
 
 /// What is served, and for how long.
-struct Transports {
-    stdio: bool,
+pub(super) struct Transports {
+    pub stdio: bool,
     /// With the sockets that were passed; if there are none, wharf makes one as the config says.
-    http: Option<Vec<Passed>>,
+    pub http: Option<Vec<Passed>>,
     /// Whether wharf ends when the process that started it does, even if another process still holds its pipes.
-    with_parent: bool,
+    pub with_parent: bool,
 }
 
 pub(super) async fn run(run: &Run) -> Result<()> {
@@ -65,7 +65,7 @@ fn refuse_nothing(file: Option<&Path>, plugins: &[PathBuf]) -> Result<()> {
 
 /// Serves until stdin or the parent process ends or SIGTERM or ctrl-c comes, whichever is first, then waits for requests under
 /// way. A second signal ends at once.
-async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
+pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
     let Transports { stdio, http, with_parent } = transports;
     // Handlers are installed before wharf announces itself, so that a signal right after that does not end the process at once.
     let mut ends = Ends::new()?;

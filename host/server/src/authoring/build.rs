@@ -1,0 +1,102 @@
+//! From the sources of a plugin to its component: looks for the programs that are needed, and runs the author's own commands.
+
+#![expect(clippy::disallowed_methods, reason = "works in the author's own folder, on what the author's tools made")]
+
+use std::{
+    fs,
+    os::unix::process::ExitStatusExt,
+    process::{ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::Command;
+
+use super::project::Project;
+use crate::base::text;
+
+/// What a build made.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The component.
+    pub component: Vec<u8>,
+    pub took: Duration,
+}
+
+/// Makes sure that the plugin can be built. `set_up`: whether what is done once may be done now, if it was not yet.
+pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
+    check_needs(project)?;
+    let Some(setup) = project.build.setup.as_ref().filter(|setup| !setup.makes.exists()) else { return Ok(()) };
+    ensure!(
+        set_up,
+        "{} is not set up: run the same with --setup, which runs `{}` in {} first",
+        project.name,
+        setup.command,
+        text::path(&project.folder)
+    );
+    tracing::info!("setting up: {}", setup.command);
+    run(project, &setup.command).await.context("it could not be set up")?;
+    ensure!(
+        setup.makes.exists(),
+        "`{}` made no {}, which plugin.toml says it makes",
+        setup.command,
+        text::path(&setup.makes)
+    );
+    Ok(())
+}
+
+/// Builds a plugin.
+pub async fn build(project: &Project) -> Result<Built> {
+    tracing::info!("building: {}", project.build.command);
+    let began = Instant::now();
+    run(project, &project.build.command).await.context("it could not be built")?;
+    let artifact = &project.build.artifact;
+    let missing =
+        || format!("`{}` made no {}, the artifact of plugin.toml", project.build.command, text::path(artifact));
+    let component = fs::read(artifact).with_context(missing)?;
+    Ok(Built { component, took: began.elapsed() })
+}
+
+/// Says of the first program that is missing how to get it.
+fn check_needs(project: &Project) -> Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    for (programs, how) in &project.build.needs {
+        if !programs.split('|').any(is_there) {
+            bail!("{} is needed to build {}, and is not on PATH. {how}", programs.replace('|', " or "), project.name);
+        }
+    }
+    Ok(())
+}
+
+/// Runs a command of the author in the plugin's folder. What it prints goes to stderr, as the author's tools print it.
+async fn run(project: &Project, command: &str) -> Result<()> {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).stdout(std::io::stderr());
+    // In a group of its own, it can be stopped together with all that it starts.
+    let mut child = shell.process_group(0).spawn().context("there is no sh to run it")?;
+    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).map(Group);
+    let status = child.wait().await?;
+    std::mem::forget(group);
+    ensure!(status.success(), "`{command}` {}", ended(status));
+    Ok(())
+}
+
+fn ended(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(127), _) => "ended with code 127: a program that it names is missing".to_owned(),
+        (Some(code), _) => format!("ended with code {code}"),
+        (None, signal) => format!("was ended by signal {}", signal.unwrap_or_default()),
+    }
+}
+
+/// The processes of a command, which end when nobody waits for it any more.
+struct Group(Pid);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It may be over already.
+        kill_process_group(self.0, Signal::TERM).ok();
+    }
+}

@@ -1,0 +1,152 @@
+//! The files that a plugin is made of: which they are, and whether they have changed.
+
+#![expect(clippy::disallowed_methods, reason = "looks at the author's own files")]
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::{Context, Result};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::project::{FILE, Project};
+use crate::base::folders::{Folders, leading_to};
+
+/// Folders of tools, in which no sources lie.
+const OF_TOOLS: [&str; 5] = ["node_modules", "target", "dist", "build", "__pycache__"];
+/// More files or folders than these are not looked at.
+const MOST: usize = 20_000;
+
+/// Watches the sources of a plugin.
+pub struct Sources {
+    folders: Folders,
+    state: State,
+}
+
+/// What the sources were like at some time.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct State {
+    files: Vec<(PathBuf, Option<SystemTime>, u64)>,
+    folders: Vec<PathBuf>,
+}
+
+impl Sources {
+    /// Begins to watch them.
+    pub fn watch(project: &Project) -> Result<Self> {
+        let mut sources = Self { folders: Folders::new(|_| false), state: State::default() };
+        sources.look(project)?;
+        // A file that changed before its folder was watched.
+        sources.look(project)?;
+        Ok(sources)
+    }
+
+    /// Looks at them anew, and says whether they are other than they were.
+    pub fn look(&mut self, project: &Project) -> Result<bool> {
+        let now = State::of(project)?;
+        let mut folders: HashSet<PathBuf> = now.folders.iter().cloned().collect();
+        folders.extend(leading_to([project.folder.join(FILE)]));
+        self.folders.follow(folders);
+        let changed = now.files != self.state.files;
+        self.state = now;
+        Ok(changed)
+    }
+
+    /// Waits until they may have changed.
+    pub async fn changed(&mut self) {
+        self.folders.changed().await;
+    }
+}
+
+impl State {
+    fn of(project: &Project) -> Result<Self> {
+        let wanted = patterns(&project.build.watch).context("build.watch")?;
+        let mut state = Self::default();
+        let mut folders = vec![project.folder.clone()];
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            for entry in entries.flatten() {
+                let (path, name) = (entry.path(), entry.file_name());
+                let Ok(metadata) = fs::metadata(&path) else { continue };
+                if metadata.is_dir() {
+                    let name = name.to_string_lossy();
+                    // Links are not followed, which may lead around in circles.
+                    let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+                    if !is_link && !name.starts_with('.') && !OF_TOOLS.contains(&&*name) {
+                        folders.push(path);
+                    }
+                } else if is_source(&wanted, &path, project) && state.files.len() < MOST {
+                    state.files.push((path, metadata.modified().ok(), metadata.len()));
+                }
+            }
+            if state.folders.len() < MOST {
+                state.folders.push(folder);
+            }
+        }
+        state.files.sort();
+        Ok(state)
+    }
+}
+
+fn is_source(wanted: &Option<GlobSet>, path: &Path, project: &Project) -> bool {
+    let Ok(inside) = path.strip_prefix(&project.folder) else { return false };
+    inside == Path::new(FILE)
+        || (path != project.build.artifact && wanted.as_ref().is_none_or(|wanted| wanted.is_match(inside)))
+}
+
+/// The patterns of a project. None: it has none, and every file counts.
+fn patterns(watch: &[String]) -> Result<Option<GlobSet>> {
+    if watch.is_empty() {
+        return Ok(None);
+    }
+    let mut all = GlobSetBuilder::new();
+    for pattern in watch {
+        all.add(GlobBuilder::new(pattern).literal_separator(true).build()?);
+    }
+    Ok(Some(all.build()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sources_count() {
+        let place = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = place.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let toml =
+            |watch: &str| format!("name = 'a'\n[build]\ncommand = 'x'\nartifact = 'out.wasm'\nwatch = {watch}\n");
+        write("plugin.toml", &toml("['src/**', '*.mod']"));
+        write("src/deep/a.rs", "1");
+        let project = Project::open(place.path()).unwrap();
+        let mut before = State::of(&project).unwrap();
+        for (path, counts) in [
+            ("src/deep/a.rs", true),
+            ("src/new.rs", true),
+            ("go.mod", true),
+            ("sub/go.mod", false),
+            ("README.md", false),
+            ("src/node_modules/a.js", false),
+            ("src/.git/index", false),
+            ("out.wasm", false),
+            ("plugin.toml", true),
+        ] {
+            write(path, &format!("{}# {path}", toml("[]")));
+            let now = State::of(&project).unwrap();
+            assert_eq!(now.files != before.files, counts, "{path}");
+            before = now;
+        }
+        let everything = Project::open(place.path()).unwrap();
+        let before = State::of(&everything).unwrap();
+        write("out.wasm", "again");
+        assert_eq!(State::of(&everything).unwrap().files, before.files);
+        write("README.md", "again");
+        assert_ne!(State::of(&everything).unwrap().files, before.files);
+    }
+}

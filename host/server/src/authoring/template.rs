@@ -1,0 +1,225 @@
+//! The folders that plugins begin as, one for each language: the examples of this repository, and the SDK that each is written with.
+//! Both are in the binary, so that a plugin fits the wharf that made its folder.
+
+#![expect(clippy::disallowed_methods, reason = "writes the folder that the author asks for")]
+
+use std::{
+    borrow::Cow,
+    fs::{self, OpenOptions},
+    io::Write,
+    path::Path,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+use super::project::{FILE, Project};
+use crate::{base::text, config};
+
+/// What tools leave in these folders is no part of a template.
+#[derive(RustEmbed)]
+#[folder = "../../examples"]
+#[include = "rust/*"]
+#[include = "ts/*"]
+#[include = "js/*"]
+#[include = "python/*"]
+#[include = "go/*"]
+#[include = "c/*"]
+#[exclude = "*/node_modules/*"]
+#[exclude = "*/package-lock.json"]
+#[exclude = "*/.venv/*"]
+#[exclude = "*/__pycache__/*"]
+#[exclude = "*/dist/*"]
+#[exclude = "*/target/*"]
+#[exclude = "*.wasm"]
+#[exclude = "*.new"]
+struct Examples;
+
+#[derive(RustEmbed)]
+#[folder = "../../sdk-guest"]
+#[exclude = "*/node_modules/*"]
+#[exclude = "*/package-lock.json"]
+#[exclude = "*/.venv/*"]
+#[exclude = "*/__pycache__/*"]
+#[exclude = "*.egg-info/*"]
+#[exclude = "*/dist/*"]
+#[exclude = "*/target/*"]
+#[exclude = "*/test/*"]
+#[exclude = "*/tests/*"]
+struct Sdks;
+
+/// A language that there is a template for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    Rust,
+    TypeScript,
+    JavaScript,
+    Python,
+    Go,
+    C,
+}
+
+impl Language {
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rust => "Rust",
+            Self::TypeScript => "TypeScript",
+            Self::JavaScript => "JavaScript",
+            Self::Python => "Python",
+            Self::Go => "Go",
+            Self::C => "C",
+        }
+    }
+
+    /// The folder of its template in `examples`.
+    fn example(self) -> &'static str {
+        match self {
+            Self::Rust => "rust",
+            Self::TypeScript => "ts",
+            Self::JavaScript => "js",
+            Self::Python => "python",
+            Self::Go => "go",
+            Self::C => "c",
+        }
+    }
+
+    /// The folder of its SDK in `sdk-guest`.
+    fn sdk(self) -> &'static str {
+        match self {
+            Self::JavaScript => Self::TypeScript.example(),
+            other => other.example(),
+        }
+    }
+}
+
+/// The name that the templates' plugins have, and the file that Rust makes of it.
+const NAME: &str = "hello";
+const ARTIFACT: &str = "hello.wasm";
+/// The files in which that name stands.
+const MANIFESTS: [&str; 6] = [FILE, "Cargo.toml", "package.json", "pyproject.toml", "go.mod", "README.md"];
+
+/// Makes a folder with a plugin of this name to begin with.
+pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
+    config::check_id(name)?;
+    let plain = |name: &str| name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    ensure!(
+        plain(name) && name.starts_with(|first: char| first.is_ascii_lowercase()),
+        "{name}: use lower-case letters, digits and `-`, with a letter first; packages of all languages can have such names"
+    );
+    let there = fs::read_dir(folder).map(|mut entries| entries.next().is_some());
+    match there {
+        Ok(false) => {}
+        Ok(true) => bail!("{}: there is something in this folder already; choose another name", text::path(folder)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| text::path(folder)),
+    }
+    let (example, sdk) = (format!("{}/", language.example()), format!("{}/", language.sdk()));
+    let outside = format!("../../sdk-guest/{}", language.sdk());
+    for (path, file) in below::<Examples>(&example) {
+        let mut contents = replaced(&file, &outside, "sdk");
+        if MANIFESTS.contains(&&*path) {
+            contents = named(&contents, name).into_bytes().into();
+        }
+        write(&folder.join(path), &contents)?;
+    }
+    for (path, file) in below::<Sdks>(&sdk) {
+        let contents = match language {
+            Language::Rust if path.ends_with("Cargo.toml") => alone(&file).into_bytes().into(),
+            _ => file.data,
+        };
+        write(&folder.join("sdk").join(path), &contents)?;
+    }
+    Project::open(folder)
+}
+
+/// The files below a folder, by their paths in it.
+fn below<T: RustEmbed>(folder: &str) -> Vec<(String, EmbeddedFile)> {
+    let inside = T::iter().filter_map(|path| Some((path.strip_prefix(folder)?.to_owned(), T::get(&path)?)));
+    inside.collect()
+}
+
+fn replaced<'a>(file: &'a EmbeddedFile, from: &str, to: &str) -> Cow<'a, [u8]> {
+    match std::str::from_utf8(&file.data) {
+        Ok(text) if text.contains(from) => text.replace(from, to).into_bytes().into(),
+        _ => Cow::Borrowed(&file.data),
+    }
+}
+
+/// The text of a manifest, with the plugin's own name.
+fn named(contents: &[u8], name: &str) -> String {
+    let artifact = format!("{}.wasm", name.replace('-', "_"));
+    let text = String::from_utf8_lossy(contents).replace(ARTIFACT, "\0");
+    text.replace(NAME, name).replace('\0', &artifact)
+}
+
+/// The manifest of a crate of this workspace as it stands outside of it.
+fn alone(file: &EmbeddedFile) -> String {
+    let text = String::from_utf8_lossy(&file.data);
+    let text = text.replace("[lints]\nworkspace = true\n", "");
+    let lines = text.lines().filter_map(|line| match line.strip_suffix(".workspace = true") {
+        None => Some(Cow::Borrowed(line)),
+        Some("version") => Some(concat!("version = \"", env!("CARGO_PKG_VERSION"), "\"").into()),
+        Some("rust-version") => Some(concat!("rust-version = \"", env!("CARGO_PKG_RUST_VERSION"), "\"").into()),
+        Some("license") => Some(concat!("license = \"", env!("CARGO_PKG_LICENSE"), "\"").into()),
+        Some("edition") => Some("edition = \"2024\"".into()),
+        Some(_) => None,
+    });
+    lines.fold(String::new(), |text, line| text + &line + "\n")
+}
+
+fn write(path: &Path, contents: &[u8]) -> Result<()> {
+    let unwritten = || format!("{}: cannot be written", text::path(path));
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(unwritten)?;
+    }
+    // Nothing that is there is written over, even if it came in between.
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).with_context(unwritten)?;
+    file.write_all(contents).with_context(unwritten)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Language; 6] =
+        [Language::Rust, Language::TypeScript, Language::JavaScript, Language::Python, Language::Go, Language::C];
+
+    #[test]
+    fn every_language_gets_a_folder_with_its_sdk() {
+        let place = tempfile::tempdir().unwrap();
+        for language in ALL {
+            let folder = place.path().join(language.name());
+            let project = make(&folder, "my-tool", language).unwrap_or_else(|error| panic!("{language:?}: {error:#}"));
+            assert_eq!(project.name, "my-tool");
+            assert!(folder.join("sdk").read_dir().unwrap().next().is_some(), "{language:?}");
+            let manifests = MANIFESTS.iter().filter_map(|name| fs::read_to_string(folder.join(name)).ok());
+            for text in manifests {
+                assert!(!text.contains("sdk-guest") && !text.contains("hello"), "{language:?}: {text}");
+            }
+            let again = make(&folder, "my-tool", language).unwrap_err();
+            assert!(again.to_string().contains("something in this folder already"), "{again}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_tools_leave_is_embedded() {
+        let all = Examples::iter().map(|path| (Examples::get(&path), path));
+        let all: Vec<_> = all.chain(Sdks::iter().map(|path| (Sdks::get(&path), path))).collect();
+        for (_, path) in &all {
+            let left = ["node_modules", ".venv", "__pycache__", "/dist/", "/target/", ".wasm"];
+            assert!(!left.iter().any(|name| path.contains(name)), "{path}");
+        }
+        let bytes: usize = all.iter().filter_map(|(file, _)| Some(file.as_ref()?.data.len())).sum();
+        assert!(bytes < 2 << 20, "{bytes}");
+    }
+
+    #[test]
+    fn a_name_that_packages_cannot_have_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["", "Ada", "9lives", "a b", "-a", "a.b", "wharf-x"] {
+            make(&place.path().join("x"), name, Language::Rust).unwrap_err();
+        }
+        assert!(!place.path().join("x").exists());
+    }
+}

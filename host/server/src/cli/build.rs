@@ -1,0 +1,68 @@
+//! `wharf build`: builds the plugin of a folder, and loads it as it would be served.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use super::{
+    arguments::Project as Named,
+    check::all_or_nothing,
+    file::{SHARED, replace},
+    load::{load, print},
+};
+use crate::{
+    authoring::{build, project::Project},
+    base::text::{self, escaped},
+    config::{self, CommandLine},
+    plugins::{snapshot::Serving, status::Status},
+};
+
+pub async fn run(command: &Named) -> Result<ExitCode> {
+    let project = Project::open(&command.folder)?;
+    made(&project, command.setup).await?;
+    for plugin in load(config(&project, &project.build.artifact)?).await?.plugins() {
+        if let Status::Failed { problem, .. } = &plugin.status {
+            bail!("it is built, but does not load ({}): {}", problem.stage, problem.text);
+        }
+        if let Some(serving) = &plugin.serving {
+            show(serving)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds the plugin, so that its artifact is a component.
+pub async fn made(project: &Project, set_up: bool) -> Result<()> {
+    build::ready(project, set_up).await?;
+    let built = build::build(project).await?;
+    let artifact = &project.build.artifact;
+    replace(artifact, &built.component, SHARED)?;
+    let (size, seconds) = (built.component.len().div_ceil(1024), built.took.as_secs_f64());
+    print(&format!("built {} in {seconds:.1} s, {size} KiB", text::path(artifact)))
+}
+
+/// The config that serves this component as the project's plugin.
+fn config(project: &Project, component: &Path) -> Result<config::Config> {
+    let text = project.config(component)?;
+    config::from_text(&text, None, &CommandLine::default()).context("plugin.toml, [dev]")
+}
+
+fn show(serving: &Serving) -> Result<()> {
+    print(&format!("sha256 {}", serving.sha256))?;
+    for (kind, entries) in [
+        ("tool", &serving.tools),
+        ("resource", &serving.resources),
+        ("template", &serving.templates),
+        ("prompt", &serving.prompts),
+    ] {
+        for entry in entries {
+            let first_line = entry.description.lines().next().unwrap_or_default();
+            print(&format!("{kind} {}: {}", escaped(&entry.own_name), escaped(first_line)))?;
+        }
+    }
+    print(&format!("could use, if granted: {}", all_or_nothing(&serving.could_use)))?;
+    for note in &serving.notes {
+        print(&format!("note: {note}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! `wharf dev`: builds the plugin of a folder whenever its sources change, and serves what was built last.
+//!
+//! What is served is a copy, with a config of its own, in a folder that is gone afterwards. Clients hear of a new build in the same
+//! way as of any file that is replaced.
+
+#![expect(clippy::disallowed_methods, reason = "keeps what is served in a folder of its own")]
+
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+use super::{
+    arguments::Dev,
+    file::{OWN, replace},
+    serve::{Transports, serve_all},
+};
+use crate::{
+    app::Wharf,
+    authoring::{
+        build::{self, Built},
+        project::Project,
+        sources::Sources,
+    },
+    base::text::escaped,
+    config::CommandLine,
+    observe::record::{Action, CallRecord, Ended, Observer},
+};
+
+pub(super) async fn run(command: Dev) -> Result<ExitCode> {
+    let project = Project::open(&command.project.folder)?;
+    build::ready(&project, command.project.setup).await?;
+    let served = Served::new()?;
+    let command_line = CommandLine { roots: command.roots, listen: command.listen, ..CommandLine::default() };
+    let builder = Wharf::builder().config_file(served.config()).command_line(command_line).roots_in_home();
+    let builder = builder.observer(Calls).progress(|text| tracing::info!("{text}"));
+    let transports = Transports { stdio: command.stdio, http: Some(Vec::new()), with_parent: command.stdio };
+    let sources = Sources::watch(&project)?;
+    tokio::select! {
+        ended = serve_all(builder, transports) => ended?,
+        ended = follow(project, sources, &served) => ended?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds, and again whenever a source has changed.
+async fn follow(mut project: Project, mut sources: Sources, served: &Served) -> Result<()> {
+    let mut in_a_row = 0;
+    loop {
+        match build::build(&project).await {
+            Ok(built) => {
+                let (seconds, size) = (built.took.as_secs_f64(), built.component.len().div_ceil(1024));
+                tracing::info!("built in {seconds:.1} s, {size} KiB");
+                served.put(&project, &built)?;
+            }
+            Err(error) => tracing::error!("{error:#}; {}", served.what_is_left()),
+        }
+        in_a_row += 1;
+        // A change while it was built counts. But a build that changes what it is made of would go on for ever.
+        while !sources.look(&project)? || in_a_row > 2 {
+            if in_a_row > 2 {
+                tracing::warn!(
+                    "the build changes files that build.watch in plugin.toml names, so they are not sources"
+                );
+            }
+            in_a_row = 0;
+            sources.changed().await;
+        }
+        match Project::open(&project.folder) {
+            Ok(changed) => project = changed,
+            Err(error) => tracing::error!("{error:#}"),
+        }
+    }
+}
+
+/// What clients are served: a component, and the config that names it.
+struct Served(TempDir);
+
+impl Served {
+    fn new() -> Result<Self> {
+        let folder = TempDir::with_prefix("wharf-dev-").context("there is no folder for temporary files")?;
+        let served = Self(folder);
+        fs::write(served.config(), "")?;
+        Ok(served)
+    }
+
+    fn config(&self) -> PathBuf {
+        self.0.path().join("wharf.toml")
+    }
+
+    fn component(&self) -> PathBuf {
+        self.0.path().join("plugin.wasm")
+    }
+
+    /// Serves this from now on.
+    fn put(&self, project: &Project, built: &Built) -> Result<()> {
+        replace(&self.component(), &built.component, OWN)?;
+        let config = project.config(&self.component())?;
+        if fs::read_to_string(self.config())? != config {
+            replace(&self.config(), config.as_bytes(), OWN)?;
+        }
+        Ok(())
+    }
+
+    fn what_is_left(&self) -> &'static str {
+        if self.component().exists() { "what was built before is still served" } else { "nothing is served yet" }
+    }
+}
+
+/// Tells the author of every call.
+struct Calls;
+
+impl Observer for Calls {
+    fn ended(&self, record: &CallRecord) {
+        let Action::Request { name, .. } = &record.action else { return };
+        let (name, ms) = (escaped(name), record.took.as_secs_f64() * 1000.0);
+        match record.ended {
+            Ended::Done | Ended::Asked => tracing::info!("{name} {} in {ms:.1} ms", record.ended.as_str()),
+            _ => tracing::warn!("{name} {} after {ms:.1} ms", record.error_type().unwrap_or_default()),
+        }
+        for denial in &record.denials {
+            tracing::warn!("{name} was denied: {denial:?}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Writes docs/contract.md, the reference of the contract, from the WIT in `wit/`: its comments, and what each world, function and type is.
+
+use std::{fmt::Write, fs, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use wit_parser::{Docs, Function, Interface, Resolve, Type, TypeDef, TypeDefKind, World, WorldItem, WorldKey};
+
+const PLACE: &str = "docs/contract.md";
+const HEAD: &str = "\
+<!-- Made by `cargo xtask contract` from wit/. Change the comments there. -->
+
+# The contract
+
+What a plugin exports, and what it may import of wharf. The SDKs wrap all of this ([authors.md](authors.md)); whoever writes in another
+language builds against these worlds. Beside them, WASI 0.2 is there: clocks, random numbers, files of the call's directories, HTTP as far
+as the operator lets it out.
+";
+
+/// Writes the file.
+pub fn write(root: &Path) -> Result<()> {
+    Ok(fs::write(root.join(PLACE), text(root)?)?)
+}
+
+/// Whether the file is as the WIT is.
+pub fn check(root: &Path) -> Result<()> {
+    let written = fs::read_to_string(root.join(PLACE)).with_context(|| PLACE)?;
+    ensure!(written == text(root)?, "{PLACE} is not as wit/ is; run `cargo xtask contract`");
+    Ok(())
+}
+
+fn text(root: &Path) -> Result<String> {
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_dir(root.join("wit"))?;
+    let package = resolve.packages.get(package).context("wit/ is no package")?;
+    let mut out = String::from(HEAD);
+    writeln!(out, "\n## Package `{}`\n{}", package.name, docs(&package.docs))?;
+    writeln!(out, "| world | imports | exports | |\n|---|---|---|---|")?;
+    for world in package.worlds.values().filter_map(|id| resolve.worlds.get(*id)) {
+        let names = |items: &wit_parser::IndexMap<WorldKey, WorldItem>| {
+            let names: Vec<String> = items.keys().map(|key| format!("`{}`", short(&resolve, key))).collect();
+            names.join(" ")
+        };
+        let World { name, imports, exports, docs: said, .. } = world;
+        let said = said.contents.as_deref().unwrap_or_default().trim().replace('\n', " ");
+        writeln!(out, "| `{name}` | {} | {} | {said} |", names(imports), names(exports))?;
+    }
+    for interface in package.interfaces.values().filter_map(|id| resolve.interfaces.get(*id)) {
+        one_interface(&mut out, &resolve, interface)?;
+    }
+    Ok(out)
+}
+
+fn one_interface(out: &mut String, resolve: &Resolve, interface: &Interface) -> Result<()> {
+    writeln!(out, "\n## `{}`\n{}", interface.name.as_deref().unwrap_or_default(), docs(&interface.docs))?;
+    for function in interface.functions.values() {
+        let Function { name, params, result, docs: said, .. } = function;
+        let params: Vec<String> =
+            params.iter().map(|param| format!("{}: {}", param.name, named(resolve, &param.ty))).collect();
+        let result = result.map(|result| format!(" -> {}", named(resolve, &result))).unwrap_or_default();
+        writeln!(out, "### `{name}({}){result}`\n{}", params.join(", "), docs(said))?;
+    }
+    for ty in interface.types.values().filter_map(|id| resolve.types.get(*id)) {
+        one_type(out, resolve, ty)?;
+    }
+    Ok(())
+}
+
+fn one_type(out: &mut String, resolve: &Resolve, ty: &TypeDef) -> Result<()> {
+    let name = ty.name.as_deref().unwrap_or_default();
+    let mut members: Vec<(String, Option<String>, &Docs)> = Vec::new();
+    match &ty.kind {
+        // A type that another interface has, under the same name.
+        TypeDefKind::Type(Type::Id(_)) => return Ok(()),
+        TypeDefKind::Type(other) => {
+            writeln!(out, "### `type {name}` = `{}`\n{}", named(resolve, other), docs(&ty.docs))?;
+            return Ok(());
+        }
+        TypeDefKind::Record(record) => {
+            members.extend(record.fields.iter().map(|one| (one.name.clone(), Some(named(resolve, &one.ty)), &one.docs)))
+        }
+        TypeDefKind::Variant(variant) => members.extend(
+            variant.cases.iter().map(|one| (one.name.clone(), one.ty.map(|ty| named(resolve, &ty)), &one.docs)),
+        ),
+        TypeDefKind::Enum(all) => members.extend(all.cases.iter().map(|one| (one.name.clone(), None, &one.docs))),
+        TypeDefKind::Flags(all) => members.extend(all.flags.iter().map(|one| (one.name.clone(), None, &one.docs))),
+        _ => {}
+    }
+    writeln!(out, "### `{} {name}`\n{}", ty.kind.as_str(), docs(&ty.docs))?;
+    for (name, ty, said) in members {
+        let ty = ty.map(|ty| format!(": `{ty}`")).unwrap_or_default();
+        let said = said.contents.as_deref().unwrap_or_default().trim().replace('\n', " ");
+        let dash = if said.is_empty() { "" } else { " – " };
+        writeln!(out, "- `{name}`{ty}{dash}{said}")?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+/// The paragraphs of a comment, with an empty line around them.
+fn docs(docs: &Docs) -> String {
+    docs.contents.as_deref().map(|text| format!("\n{}\n", text.trim_end())).unwrap_or_default()
+}
+
+fn short(resolve: &Resolve, key: &WorldKey) -> String {
+    match key {
+        WorldKey::Name(name) => name.clone(),
+        WorldKey::Interface(id) => resolve.interfaces.get(*id).and_then(|one| one.name.clone()).unwrap_or_default(),
+    }
+}
+
+fn named(resolve: &Resolve, ty: &Type) -> String {
+    let Type::Id(id) = ty else { return plain(ty).to_owned() };
+    let Some(ty) = resolve.types.get(*id) else { return String::new() };
+    if let Some(name) = &ty.name {
+        return name.clone();
+    }
+    let maybe = |ty: &Option<Type>| ty.as_ref().map_or_else(|| "_".to_owned(), |ty| named(resolve, ty));
+    match &ty.kind {
+        TypeDefKind::List(ty) => format!("list<{}>", named(resolve, ty)),
+        TypeDefKind::Option(ty) => format!("option<{}>", named(resolve, ty)),
+        TypeDefKind::Result(result) => format!("result<{}, {}>", maybe(&result.ok), maybe(&result.err)),
+        TypeDefKind::Tuple(tuple) => {
+            let types: Vec<String> = tuple.types.iter().map(|ty| named(resolve, ty)).collect();
+            format!("tuple<{}>", types.join(", "))
+        }
+        other => other.as_str().to_owned(),
+    }
+}
+
+fn plain(ty: &Type) -> &'static str {
+    match ty {
+        Type::Bool => "bool",
+        Type::U8 => "u8",
+        Type::U16 => "u16",
+        Type::U32 => "u32",
+        Type::U64 => "u64",
+        Type::S8 => "s8",
+        Type::S16 => "s16",
+        Type::S32 => "s32",
+        Type::S64 => "s64",
+        Type::F32 => "f32",
+        Type::F64 => "f64",
+        Type::Char => "char",
+        Type::String => "string",
+        Type::ErrorContext => "error-context",
+        Type::Id(_) => "",
+    }
+}
