@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::{
-    Folder, PATIENCE, Server, Value,
+    Folder, PATIENCE, Server, Value, given,
     http::{Over, modern_headers},
     json, modern_params,
 };
@@ -11,7 +11,10 @@ use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, StatusCode, body::Bytes, client::conn::http2::SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustix::process::Signal;
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
 
 use crate::{
     authority::{Authority, write},
@@ -148,4 +151,71 @@ async fn strangers_get_only_so_many_answers() {
         assert!(answered <= 70, "the connection goes on");
     }
     assert!(answered >= 64, "{answered}");
+}
+
+/// What plugins and clients make wharf keep, as its metrics say.
+async fn host_memory(metrics: &str) -> u64 {
+    let mut stream = tokio::net::TcpStream::connect(metrics).await.unwrap();
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {metrics}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    timeout(PATIENCE, stream.read_to_string(&mut text)).await.unwrap().unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("wharf_host_memory_bytes ")).expect(&text);
+    line.trim().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_opens_no_window_is_charged_for_its_answers_until_its_connection_ends() {
+    const CALLS: usize = 80;
+    const BYTES: usize = 40_000;
+    let (folder, authority) = (Folder::new(), Authority::new());
+    write(&folder, &authority.localhost());
+    folder.config(&format!(
+        "[http.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n[admin]\nlisten = \"127.0.0.1:0\"\n{}",
+        given("g", &json!({}), "")
+    ));
+    let over = Over::Tls(authority.client(None, &["h2"]));
+    let server = Server::of(folder.command(&["serve", "--listen", "127.0.0.1:0"], &[]), over).await;
+    let line = server.wait_for_log("serving metrics at ").await;
+    let metrics = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    let mut other = connected(&server).await;
+    assert!(text(other.send_request(call(&server, 0, "warm")).await.unwrap()).await.contains("warm"));
+    let before = host_memory(metrics).await;
+    let stream = server.open().await.unwrap();
+    let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    // Of each answer a byte may come, and for each that is read another one.
+    let (client, connection) =
+        builder.initial_stream_window_size(1).handshake::<_, Body>(TokioIo::new(stream)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let long = "a".repeat(BYTES);
+    let calls = (0..CALLS).map(|_| {
+        let (mut client, request) = (client.clone(), call(&server, 0, &long));
+        async move {
+            let mut answer = client.send_request(request).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::OK);
+            // It is being sent.
+            assert!(answer.body_mut().frame().await.unwrap().unwrap().into_data().unwrap().len() == 1);
+            answer
+        }
+    });
+    let answers = e2e::together(calls).await;
+    assert_eq!(answers.len(), CALLS);
+    let held = host_memory(metrics).await;
+    assert!(held >= before + (CALLS * BYTES) as u64, "{held} bytes are charged, {before} before");
+    server.wait_for_log("a client that does not read what it is sent").await;
+    timeout(PATIENCE, connection).await.expect("the connection goes on").unwrap().ok();
+    assert!(text(other.send_request(call(&server, 0, "other")).await.unwrap()).await.contains("other"));
+    let after = host_memory(metrics).await;
+    assert!(after < before + BYTES as u64, "{after} bytes are still charged, {before} before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_of_any_size_arrive_whole() {
+    let (_folder, server) = ready().await;
+    let mut client = connected(&server).await;
+    for length in [1, 16_000, 16_400, 65_000, 70_000, 1_000_000] {
+        let long = "ab".repeat(length / 2 + 1);
+        let answer = text(client.send_request(call(&server, 0, &long)).await.unwrap()).await;
+        assert!(answer.contains(&format!("\"{long}\"")), "{length}: {} bytes", answer.len());
+    }
 }

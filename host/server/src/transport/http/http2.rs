@@ -8,7 +8,7 @@ use std::{
     convert::Infallible,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
 
@@ -32,8 +32,11 @@ const HEADER_BYTES: u32 = 64 << 10;
 /// How many bytes a client may send of one body, and of all together, before they are read here.
 const STREAM_WINDOW: u32 = 128 << 10;
 const CONNECTION_WINDOW: u32 = 512 << 10;
-/// How many bytes of one answer wait in the HTTP library.
-const SEND_BYTES: usize = 64 << 10;
+/// How many bytes of one answer wait in the HTTP library before it takes no more of it. With one, it takes a piece only when the one
+/// before is on its way.
+const SEND_BYTES: usize = 1;
+/// The largest piece of an answer that is handed to the HTTP library at once: what every client takes in one frame.
+const PIECE: usize = 16 << 10;
 /// How often a silent client is asked whether it is there, and for how long its answer may take.
 const PING: Duration = Duration::from_secs(20);
 /// How often connections are looked after.
@@ -88,7 +91,7 @@ where
                 if peer.has_asked_enough() || closes {
                     finish.cancel();
                 }
-                Ok::<_, Infallible>(response.map(|body| Streamed { body, open, begun: false }))
+                Ok::<_, Infallible>(response.map(|body| Streamed::new(body, open)))
             }
         }
     });
@@ -258,12 +261,31 @@ impl Drop for Open {
     }
 }
 
-/// The body of a response. The library asks for the next piece when the client has made room for it, and for the end as well, so that
-/// what is held for the answer is held until its client has taken it.
+/// The body of a response. The library asks for the next piece at once, and hands it on when the client has made room for all before
+/// it and for one byte of it. So the last byte of whatever there is goes as a piece of its own: what is held for the answer is held
+/// until its client has taken the rest.
 struct Streamed {
     body: Body,
+    /// What is left of what the body gave last.
+    rest: Bytes,
     open: Open,
     begun: bool,
+}
+
+impl Streamed {
+    fn new(body: Body, open: Open) -> Self {
+        Self { body, rest: Bytes::new(), open, begun: false }
+    }
+}
+
+/// Takes the next piece off, and leaves at least the last byte, if it is not alone.
+fn take(rest: &mut Bytes) -> Bytes {
+    let piece = rest.split_to(rest.len().saturating_sub(1).clamp(1, PIECE).min(rest.len()));
+    if rest.len() == 1 {
+        // It does not keep the memory of the others in use.
+        *rest = Bytes::copy_from_slice(rest);
+    }
+    piece
 }
 
 impl HttpBody for Streamed {
@@ -274,15 +296,23 @@ impl HttpBody for Streamed {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        self.open.waits(false);
-        self.begun = true;
-        let next = Pin::new(&mut self.body).poll_frame(cx);
-        match &next {
-            Poll::Ready(Some(Ok(_))) => self.open.waits(true),
-            Poll::Ready(None | Some(Err(_))) => self.open.answered = true,
-            Poll::Pending => {}
+        let this = &mut *self;
+        this.open.waits(false);
+        this.begun = true;
+        if this.rest.is_empty() {
+            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => this.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                ended => {
+                    this.open.answered = true;
+                    return Poll::Ready(ended);
+                }
+            }
         }
-        next
+        this.open.waits(true);
+        Poll::Ready(Some(Ok(Frame::data(take(&mut this.rest)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -290,6 +320,7 @@ impl HttpBody for Streamed {
     }
 
     fn size_hint(&self) -> SizeHint {
+        // It is asked for before the first piece.
         self.body.size_hint()
     }
 }
@@ -297,6 +328,32 @@ impl HttpBody for Streamed {
 impl Drop for Streamed {
     fn drop(&mut self) {
         // A response without a body is never asked for a piece.
-        self.open.answered |= self.body.is_end_stream();
+        self.open.answered |= !self.begun && self.body.is_end_stream();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_byte_goes_alone() {
+        for (length, expected) in [
+            (0, &[0][..]),
+            (1, &[1]),
+            (2, &[1, 1]),
+            (PIECE, &[PIECE - 1, 1]),
+            (PIECE + 1, &[PIECE, 1]),
+            (PIECE * 2 + 5, &[PIECE, PIECE, 4, 1]),
+        ] {
+            let whole: Vec<u8> = (0..=250).cycle().take(length).collect();
+            let mut rest = Bytes::from(whole.clone());
+            let mut pieces = vec![take(&mut rest)];
+            while !rest.is_empty() {
+                pieces.push(take(&mut rest));
+            }
+            assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), expected, "{length}");
+            assert_eq!(pieces.concat(), whole);
+        }
     }
 }
