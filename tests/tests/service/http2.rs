@@ -219,3 +219,24 @@ async fn answers_of_any_size_arrive_whole() {
         assert!(answer.contains(&format!("\"{long}\"")), "{length}: {} bytes", answer.len());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_told_to_go_and_stays_is_ended() {
+    let (_folder, server) = ready().await;
+    // Neither a client that never begins to speak,
+    let _silent = server.open().await.unwrap();
+    // nor one that had an answer and then hears nothing keeps wharf from ending. It is on a runtime that runs no more after that.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let deaf = async {
+        let mut client = connected(&server).await;
+        let answer = text(client.send_request(call(&server, 0, "once")).await.unwrap()).await;
+        assert!(answer.contains("once"), "{answer}");
+        client
+    };
+    let client = tokio::task::block_in_place(|| runtime.block_on(deaf));
+    server.signal(Signal::TERM);
+    let (status, took, _) = server.terminated().await;
+    assert!(status.success() && took < Duration::from_secs(20), "{took:?}");
+    drop(client);
+    runtime.shutdown_background();
+}

@@ -43,6 +43,8 @@ const PING: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_secs(1);
 /// A connection without a request for so long is closed.
 const IDLE: Duration = Duration::from_secs(60);
+/// How long a client may take to leave that was told to go and has nothing under way.
+const LEAVE: Duration = Duration::from_secs(10);
 /// How many requests a client may give up between two ticks. Each costs it next to nothing, and wharf the beginning of an answer.
 const MAX_GIVEN_UP: usize = 256;
 /// How many requests may be given up before they were looked at.
@@ -111,9 +113,8 @@ where
         .serve_connection(hyper_util::rt::TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let mut ticks = tokio::time::interval(TICK.min(pace));
-    let mut finishing = false;
     loop {
-        tokio::select! {
+        let leaves = tokio::select! {
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
                     tracing::debug!("connection: {error}");
@@ -123,20 +124,21 @@ where
             // The connection is ended to make room for another.
             () = peer.end.cancelled() => return,
             () = streams.given_up.cancelled() => return server.refusals.say(Cut::GivenUp.what()),
-            _ = ticks.tick() => match streams.look(pace) {
+            _ = ticks.tick() => match streams.look(pace, Instant::now()) {
                 // Strangers do not keep wharf from ending.
                 _ if server.closing.is_cancelled() && !peer.is_admitted() => return,
                 Look::Unread => return server.refusals.say(Cut::Unread.what()),
-                Look::Idle if !finishing => {
-                    finishing = true;
-                    connection.as_mut().graceful_shutdown();
-                }
-                Look::Idle | Look::Busy => {}
+                Look::Stays => return,
+                Look::Idle => true,
+                Look::Busy => false,
             },
-            () = either(&finish, &server.closing), if !finishing => {
-                finishing = true;
-                connection.as_mut().graceful_shutdown();
+            () = either(&finish, &server.closing), if !streams.is_told() => true,
+        };
+        if leaves {
+            if !streams.tell(Instant::now()) {
+                return;
             }
+            connection.as_mut().graceful_shutdown();
         }
     }
 }
@@ -188,6 +190,10 @@ struct State {
     /// The streams whose clients have not taken the last piece completely, and since when.
     unread: HashMap<u64, Instant>,
     given_up: usize,
+    /// When the client was told to go.
+    told: Option<Instant>,
+    /// Whether it began a request long after that.
+    defies: bool,
 }
 
 /// How a connection fares.
@@ -196,24 +202,47 @@ enum Look {
     Busy,
     Idle,
     Unread,
+    /// The client was told to go, and does not.
+    Stays,
 }
 
 impl Streams {
     fn new() -> Self {
-        let state = State { last: 0, open: 0, idle_since: Instant::now(), unread: HashMap::new(), given_up: 0 };
+        let state = State {
+            last: 0,
+            open: 0,
+            idle_since: Instant::now(),
+            unread: HashMap::new(),
+            given_up: 0,
+            told: None,
+            defies: false,
+        };
         Self { state: Mutex::new(state), given_up: CancellationToken::new() }
     }
 
+    /// Notes that the client is told to go. False: it has never asked for anything, so that nothing is lost if it is not told.
+    fn tell(&self, now: Instant) -> bool {
+        let mut state = self.state.lock();
+        state.told.get_or_insert(now);
+        state.last > 0
+    }
+
+    fn is_told(&self) -> bool {
+        self.state.lock().told.is_some()
+    }
+
     /// Looks after the connection, once in each tick.
-    fn look(&self, pace: Duration) -> Look {
+    fn look(&self, pace: Duration, now: Instant) -> Look {
         let mut state = self.state.lock();
         state.given_up = 0;
-        if state.unread.values().any(|since| since.elapsed() > pace) {
-            Look::Unread
-        } else if state.open == 0 && state.idle_since.elapsed() > IDLE {
-            Look::Idle
-        } else {
-            Look::Busy
+        if state.unread.values().any(|since| now.duration_since(*since) > pace) {
+            return Look::Unread;
+        }
+        match state.told {
+            // A client that heeds it answers the library, which then takes no more requests and ends the connection with the last.
+            Some(told) if now.duration_since(told) > LEAVE && (state.open == 0 || state.defies) => Look::Stays,
+            None if state.open == 0 && now.duration_since(state.idle_since) > IDLE => Look::Idle,
+            _ => Look::Busy,
         }
     }
 }
@@ -230,6 +259,7 @@ impl Open {
         let mut state = streams.state.lock();
         state.last += 1;
         state.open += 1;
+        state.defies |= state.told.is_some_and(|told| told.elapsed() > LEAVE);
         Self { streams: Arc::clone(streams), number: state.last, answered: false }
     }
 
@@ -335,6 +365,28 @@ impl Drop for Streamed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_told_to_go_goes() {
+        let (streams, began) = (Arc::new(Streams::new()), Instant::now());
+        let look = |after: Duration| streams.look(Duration::from_secs(20), began + after);
+        let (idle, left) = (IDLE + TICK, LEAVE + TICK);
+        assert_eq!(look(IDLE / 2), Look::Busy);
+        assert_eq!(look(idle), Look::Idle);
+        assert!(!streams.tell(began), "nobody is told who never asked for anything");
+        streams.state.lock().told = None;
+        let request = Open::new(&streams);
+        assert_eq!(look(idle), Look::Busy);
+        assert!(streams.tell(began));
+        assert_eq!(look(idle), Look::Busy, "it is answered");
+        drop(request);
+        assert_eq!(look(LEAVE), Look::Busy);
+        assert_eq!(look(left), Look::Stays);
+        // A client that begins others meanwhile does not stay for that.
+        streams.state.lock().told = began.checked_sub(left);
+        let _another = Open::new(&streams);
+        assert_eq!(look(TICK), Look::Stays);
+    }
 
     #[test]
     fn the_last_byte_goes_alone() {
