@@ -27,8 +27,8 @@ use crate::client::server::Server;
 
 /// The most requests of one connection at once; `subscriptions/listen` is one of them for as long as it goes on.
 const STREAMS: u32 = 100;
-/// The most bytes of the headers of a request.
-const HEADER_BYTES: u32 = 64 << 10;
+/// The most bytes of the headers of a request, as HTTP/2 counts them. In memory they may take more than twice as much.
+const HEADER_BYTES: u32 = 16 << 10;
 /// How many bytes a client may send of one body, and of all together, before they are read here.
 const STREAM_WINDOW: u32 = 128 << 10;
 const CONNECTION_WINDOW: u32 = 512 << 10;
