@@ -1,6 +1,9 @@
 //! An authority that makes certificates for servers and clients.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use e2e::Folder;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
@@ -31,8 +34,19 @@ impl Authority {
     }
 
     pub fn make(&self, names: &[SanType]) -> Made {
-        let key = KeyPair::generate().unwrap();
+        self.made(names, CertificateParams::default())
+    }
+
+    /// One that ends at this time.
+    pub fn make_until(&self, names: &[SanType], until: SystemTime) -> Made {
         let mut params = CertificateParams::default();
+        let since = until.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        params.not_after = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(since.as_secs());
+        self.made(names, params)
+    }
+
+    fn made(&self, names: &[SanType], mut params: CertificateParams) -> Made {
+        let key = KeyPair::generate().unwrap();
         params.subject_alt_names = names.to_vec();
         let made = params.signed_by(&key, &self.0).unwrap();
         Made { pem: made.pem(), key_pem: key.serialize_pem(), der: made.der().clone(), key_der: key.serialize_der() }

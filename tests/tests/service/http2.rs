@@ -21,9 +21,9 @@ use crate::{
     tls::started,
 };
 
-type Body = Full<Bytes>;
+pub type Body = Full<Bytes>;
 
-async fn connected(server: &Server) -> SendRequest<Body> {
+pub async fn connected(server: &Server) -> SendRequest<Body> {
     let stream = server.open().await.unwrap();
     let connecting = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
     let (client, connection) = connecting.await.unwrap();
@@ -31,7 +31,7 @@ async fn connected(server: &Server) -> SendRequest<Body> {
     client
 }
 
-fn request(server: &Server, params: Value, method: &str) -> Request<Body> {
+pub fn request(server: &Server, params: Value, method: &str) -> Request<Body> {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": modern_params(params, json!({})) });
     let mut request = Request::post(format!("https://{}/mcp", server.address))
         .header("content-type", "application/json")
@@ -46,7 +46,7 @@ fn call(server: &Server, ms: u64, text: &str) -> Request<Body> {
     request(server, json!({ "name": "g_t", "arguments": { "ms": ms, "text": text } }), "tools/call")
 }
 
-async fn text<B: hyper::body::Body<Data = Bytes>>(response: Response<B>) -> String
+pub async fn text<B: hyper::body::Body<Data = Bytes>>(response: Response<B>) -> String
 where
     B::Error: std::fmt::Debug,
 {

@@ -12,6 +12,7 @@
 mod access;
 mod authority;
 mod card;
+mod certificates;
 mod container;
 mod drain;
 mod health;

@@ -41,6 +41,7 @@ use crate::{
     transport::{self, http::admin::Served, pipe::Client, stdio},
 };
 
+pub(crate) use crate::transport::http::tls::check as check_certificate;
 pub use crate::transport::http::{listener::Listener, socket::Socket};
 
 mod current;
@@ -334,9 +335,10 @@ impl Wharf {
         }
     }
 
-    /// Reads the config file again, without waiting for it to change.
+    /// Reads the config file and the certificate again, without waiting for them to change.
     pub fn reload(&self) {
         self.inner.current.reload();
+        self.inner.server.reread.send_replace(());
     }
 
     /// The status of every plugin, in order of their ids.

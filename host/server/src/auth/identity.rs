@@ -23,7 +23,8 @@ pub struct Identity {
     pub claims: BTreeMap<String, Vec<String>>,
     /// The names in the client's certificate.
     pub names: Vec<String>,
-    /// When the token ends. What was begun with it may finish, but nothing that waits for changes outlives it.
+    /// When the token or the certificate ends, whichever is first. What was begun with it may finish, but nothing that waits for changes
+    /// outlives it.
     pub expires: Option<SystemTime>,
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use super::load::{load, print};
 use crate::{
     access::wants::want::because,
+    app::check_certificate,
     audit,
     base::text,
     config::{self, CommandLine},
@@ -29,9 +30,17 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         audit::check(&audit)?;
         print(&format!("audit log {}", text::path(&audit.file)))?;
     }
+    let mut failed = false;
+    if let Some(files) = &config.startup.http.tls {
+        let (good, text) = match check_certificate(files).await {
+            Ok(checked) => checked,
+            Err(error) => (false, format!("{error:#}")),
+        };
+        print(&format!("[http.tls] {}{}", if good { "" } else { "FAILED: " }, text::escaped(&text)))?;
+        failed |= !good;
+    }
     let wharf = load(config).await?;
     let (plugins, secrets) = (wharf.plugins(), wharf.missing_secrets().await);
-    let mut failed = false;
     for plugin in &plugins {
         let subject = &plugin.subject;
         if let Status::Failed { problem, .. } = &plugin.status {

@@ -78,6 +78,8 @@ pub struct Server {
     pub closing: CancellationToken,
     /// Cancelled before that, or with it: whoever distributes requests is told to send them elsewhere.
     pub draining: CancellationToken,
+    /// Sent to when files beside the config are to be looked at again.
+    pub reread: watch::Sender<()>,
     /// Calls that go on in the background.
     pub tasks: Arc<Tasks>,
     /// All tasks that work for clients; shutdown waits for them.
@@ -127,6 +129,7 @@ impl Server {
             stop,
             closing,
             draining,
+            reread: watch::Sender::new(()),
             tasks: Tasks::new(Box::new(Memory::new(startup.total_tasks)), startup.total_concurrency / 2),
             tracker: TaskTracker::new(),
             encoders: Revision::ALL.map(|revision| {

@@ -1,6 +1,6 @@
 //! Where every HTTP request enters: finds its connection, and checks whether it may talk to the server at all.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use axum::{extract::Request as HttpRequest, response::Response as HttpResponse};
 use http::{HeaderMap, HeaderValue, header};
@@ -50,12 +50,17 @@ async fn identify(
 ) -> Result<Caller, guard::Refusal> {
     let config = &server.startup.http;
     guard::check(config, headers, peer.remote())?;
+    if peer.certificate().is_some_and(|certificate| certificate.until <= SystemTime::now()) {
+        return Err(guard::Refusal::CertificateEnded);
+    }
     let mut identity = match &server.auth {
         None => Arc::new(Identity::of(guard::principal(config, headers, peer)?)),
         Some(auth) => auth.check(headers, query).await.map_err(guard::Refusal::Login)?,
     };
     if let Some(certificate) = peer.certificate() {
-        identity = Arc::new(Identity { names: certificate.names.clone(), ..Identity::clone(&identity) });
+        let until = certificate.until;
+        let expires = Some(identity.expires.map_or(until, |end| end.min(until)));
+        identity = Arc::new(Identity { names: certificate.names.clone(), expires, ..Identity::clone(&identity) });
     }
     let caller = Caller::Known(identity);
     if server.rights(&caller).is_some_and(|rights| rights.is_nothing()) {

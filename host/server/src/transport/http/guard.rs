@@ -27,6 +27,8 @@ pub enum Refusal {
     WrongToken,
     /// 403: the connection has no certificate of a client.
     NoCertificate,
+    /// 403: the certificate of the connection was good when it began, and has ended since.
+    CertificateEnded,
     /// An identity provider's token is needed, and there is none that is good.
     Login(auth::Refused),
 }
@@ -39,6 +41,7 @@ impl Refusal {
             Self::NoToken => "a bearer token is needed",
             Self::WrongToken => "the bearer token is not the right one",
             Self::NoCertificate => "a client certificate is needed",
+            Self::CertificateEnded => "the client certificate has ended; connect with a new one",
             Self::Login(auth::Refused::NoToken) => "an access token is needed; log in first",
             Self::Login(auth::Refused::Invalid(_)) => "the access token is not good",
             Self::Login(auth::Refused::Malformed(_)) => "the access token is not where it belongs",
@@ -60,6 +63,7 @@ impl Refusal {
             Self::Login(auth::Refused::Invalid(_)) => Reason::Login("invalid_token"),
             Self::Login(auth::Refused::Malformed(_)) => Reason::Login("malformed"),
             Self::NoCertificate => Reason::Login("no_certificate"),
+            Self::CertificateEnded => Reason::Login("certificate_ended"),
             Self::Login(auth::Refused::Scope(_)) => Reason::Login("insufficient_scope"),
             Self::Login(auth::Refused::Role) => Reason::Login("no_role"),
             Self::Login(auth::Refused::Unavailable) => Reason::Login("keys_unavailable"),
@@ -84,14 +88,16 @@ impl Refusal {
             Self::Login(auth::Refused::Invalid(why) | auth::Refused::Malformed(why)) => {
                 return format!("{why}, from {peer}");
             }
-            Self::NoToken | Self::WrongToken | Self::NoCertificate | Self::Login(_) => return format!("from {peer}"),
+            Self::NoToken | Self::WrongToken | Self::NoCertificate | Self::CertificateEnded | Self::Login(_) => {
+                return format!("from {peer}");
+            }
         };
         format!("{what}, from {peer}")
     }
 
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Host | Self::Origin | Self::NoCertificate => StatusCode::FORBIDDEN,
+            Self::Host | Self::Origin | Self::NoCertificate | Self::CertificateEnded => StatusCode::FORBIDDEN,
             Self::Login(auth::Refused::Scope(_) | auth::Refused::Role) => StatusCode::FORBIDDEN,
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::Login(auth::Refused::NoToken | auth::Refused::Invalid(_)) => StatusCode::UNAUTHORIZED,
@@ -103,7 +109,7 @@ impl Refusal {
     /// The `WWW-Authenticate` header, if a token would help.
     pub fn challenge(&self, settings: Option<&auth::Settings>) -> Option<HeaderValue> {
         match self {
-            Self::Host | Self::Origin | Self::NoCertificate => None,
+            Self::Host | Self::Origin | Self::NoCertificate | Self::CertificateEnded => None,
             Self::Login(refused) => auth::metadata::challenge(settings?, refused),
             Self::NoToken => Some(HeaderValue::from_static("Bearer realm=\"wharf\"")),
             Self::WrongToken => Some(HeaderValue::from_static(

@@ -33,6 +33,10 @@ const CONNECTIONS: usize = 4096;
 const BUFFER_BYTES: usize = 128 << 10;
 const FULL: What =
     What::new("a connection, because there are too many that are being served", Reason::Other("connections"));
+const TAKEN_AWAY: What = What::new(
+    "a client whose certificate is not accepted any more: its connection was ended",
+    Reason::Login("certificate_taken_away"),
+);
 /// The path at which MCP is served.
 const PATH: &str = "/mcp";
 
@@ -68,7 +72,7 @@ impl Listener {
         let connections = Connections::new(most_connections());
         let mut open = JoinSet::new();
         if let Some(tls) = &tls {
-            server.tracker.spawn(Arc::clone(tls).follow(server.closing.clone()));
+            server.tracker.spawn(Arc::clone(tls).follow(server.reread.subscribe(), server.closing.clone()));
         }
         loop {
             let (stream, remote) = tokio::select! {
@@ -126,14 +130,26 @@ where
         () = server.closing.cancelled() => return,
     };
     match secured {
-        Ok(Secured { stream, certificate, h2 }) => {
-            if let Some(certificate) = certificate {
-                peer.showed(certificate);
+        Ok(Secured { stream, shown, h2 }) => {
+            if let Some(shown) = &shown {
+                peer.showed(Arc::clone(&shown.certificate));
             }
-            if h2 {
-                http2::serve(&server, stream, peer, &front, PACE).await
-            } else {
-                http1(&server, stream, peer, &front).await
+            let served = async {
+                if h2 {
+                    http2::serve(&server, stream, peer, &front, PACE).await;
+                } else {
+                    http1(&server, stream, peer, &front).await;
+                }
+            };
+            let refused = async {
+                match shown {
+                    Some(shown) => shown.refused().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = served => {}
+                () = refused => server.refusals.say_of(TAKEN_AWAY, || format!("from {}", peer.remote())),
             }
         }
         Err(error) => {

@@ -1,31 +1,34 @@
 //! TLS of the HTTP server. The certificate is read anew when it changes, and the one before is used until the new one is whole: its
 //! chain and key can be read, belong together, and nobody else could have changed them.
 //!
-//! A connection keeps what it began with, so that a change ends none.
+//! A connection keeps what it began with, so that a change ends none but those of clients whose certificates are not accepted any more.
 
 use std::{
     io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, Result, ensure};
-use parking_lot::RwLock;
+use parking_lot::Mutex;
 use rustls::{
     RootCertStore, ServerConfig,
     crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{NoServerSessionStorage, WebPkiClientVerifier},
+    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
+    server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use sha2::{Digest, Sha256};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::watch,
+};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::{
-        certificate::Certificate,
+        certificate::{Certificate, Life, Stage},
         folders::{Folders, leading_to},
         guard::{check_key_file, check_trusted_file},
         text::escaped,
@@ -39,20 +42,63 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const MAX_BYTES: u64 = 1 << 20;
 const H2: &[u8] = b"h2";
 
+/// How often the files are looked at, whatever is heard of their folders.
+const LOOK: Duration = Duration::from_secs(10 * 60);
+/// How often the operator is told that the certificate ends.
+const REMIND: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How connections are encrypted, for as long as wharf runs.
 pub struct Tls {
     files: tls::Tls,
-    current: RwLock<Arc<ServerConfig>>,
+    current: watch::Sender<Arc<Current>>,
     /// The digest of the files as they were last read, whether or not they were good.
-    seen: RwLock<[u8; 32]>,
+    seen: Mutex<[u8; 32]>,
+    /// When the operator was last told that the certificate ends.
+    told: Mutex<Option<Instant>>,
+}
+
+struct Current {
+    config: Arc<ServerConfig>,
+    /// Judges the certificates of clients.
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+    /// None: it cannot be read, although rustls can.
+    life: Option<Life>,
 }
 
 /// A connection on which both sides have agreed.
 pub struct Secured<S> {
     pub stream: TlsStream<S>,
-    pub certificate: Option<Arc<Certificate>>,
+    pub shown: Option<Shown>,
     /// Whether the client speaks HTTP/2.
     pub h2: bool,
+}
+
+/// What a client showed of itself.
+pub struct Shown {
+    pub certificate: Arc<Certificate>,
+    chain: Vec<CertificateDer<'static>>,
+    current: watch::Receiver<Arc<Current>>,
+}
+
+impl Shown {
+    /// Returns when the authorities have changed and those of now do not accept it.
+    pub async fn refused(mut self) {
+        while self.current.changed().await.is_ok() {
+            if !self.current.borrow_and_update().accepts(&self.chain) {
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+impl Current {
+    fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
+        match (&self.clients, chain.split_first()) {
+            (Some(clients), Some((own, others))) => clients.verify_client_cert(own, others, UnixTime::now()).is_ok(),
+            _ => false,
+        }
+    }
 }
 
 /// What is in the files.
@@ -66,19 +112,26 @@ impl Tls {
     /// Reads the files.
     pub async fn open(files: &tls::Tls) -> Result<Arc<Self>> {
         let contents = read(files).await.context("[http.tls]")?;
-        let config = contents.config(files).context("[http.tls]")?;
-        let (current, seen) = (RwLock::new(Arc::new(config)), RwLock::new(contents.digest()));
-        Ok(Arc::new(Self { files: files.clone(), current, seen }))
+        let current = contents.config(files).context("[http.tls]")?;
+        let (current, seen) = (watch::Sender::new(Arc::new(current)), Mutex::new(contents.digest()));
+        Ok(Arc::new(Self { files: files.clone(), current, seen, told: Mutex::default() }))
     }
 
-    /// Reads the files again when they may have changed, until wharf closes.
-    pub async fn follow(self: Arc<Self>, closing: CancellationToken) {
+    /// Reads the files again when they may have changed, or when somebody asks for it, until wharf closes.
+    pub async fn follow(self: Arc<Self>, mut asked: watch::Receiver<()>, closing: CancellationToken) {
         let mut folders = Folders::new(|_| false);
         folders.follow(self.folders());
-        // What changed before the folders were watched is looked for at once.
-        self.renew().await;
-        while closing.run_until_cancelled(folders.changed()).await.is_some() {
+        // It begins with a tick, because something may have changed before the folders were watched.
+        let mut ticks = tokio::time::interval(LOOK);
+        loop {
+            let asks = tokio::select! {
+                () = closing.cancelled() => return,
+                () = folders.changed() => false,
+                _ = ticks.tick() => false,
+                Ok(()) = asked.changed() => true,
+            };
             self.renew().await;
+            self.tell(asks);
             // Links on the way may lead elsewhere now.
             folders.follow(self.folders());
         }
@@ -92,7 +145,7 @@ impl Tls {
         let renewed = match read(&self.files).await {
             Ok(contents) => {
                 let digest = contents.digest();
-                if std::mem::replace(&mut *self.seen.write(), digest) == digest {
+                if std::mem::replace(&mut *self.seen.lock(), digest) == digest {
                     return;
                 }
                 contents.config(&self.files)
@@ -100,8 +153,9 @@ impl Tls {
             Err(error) => Err(error),
         };
         match renewed {
-            Ok(config) => {
-                *self.current.write() = Arc::new(config);
+            Ok(current) => {
+                self.current.send_replace(Arc::new(current));
+                *self.told.lock() = None;
                 tracing::info!("{}: the certificate was read anew", self.files.cert.display());
             }
             Err(error) => {
@@ -113,22 +167,45 @@ impl Tls {
         }
     }
 
+    /// Tells the operator how long the certificate is good: if it was asked for, and once a day if it should be renewed.
+    fn tell(&self, asked: bool) {
+        let (stage, text) = self.current.borrow().state(&self.files);
+        let mut told = self.told.lock();
+        if stage == Stage::Good {
+            if asked {
+                tracing::info!("{text}");
+            }
+        } else if asked || told.is_none_or(|at| at.elapsed() > REMIND) {
+            *told = Some(Instant::now());
+            tracing::warn!("{text}");
+        }
+    }
+
     /// Agrees with a client on how to encrypt.
     pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> io::Result<Secured<S>> {
-        let config = Arc::clone(&self.current.read());
+        let mut current = self.current.subscribe();
+        let config = Arc::clone(&current.borrow_and_update().config);
         let accepted = tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await;
         let stream = accepted.map_err(|_| io::Error::new(ErrorKind::TimedOut, "it takes too long"))??;
         let (_, session) = stream.get_ref();
         let h2 = session.alpn_protocol() == Some(H2);
-        let certificate = match session.peer_certificates().and_then(<[_]>::first) {
+        let chain = session.peer_certificates().unwrap_or_default();
+        let shown = match chain.first() {
             None => None,
             Some(der) => {
                 let unreadable = || io::Error::new(ErrorKind::InvalidData, "its certificate cannot be read");
-                Some(Arc::new(Certificate::read(der).ok_or_else(unreadable)?))
+                let certificate = Arc::new(Certificate::read(der).ok_or_else(unreadable)?);
+                Some(Shown { certificate, chain: chain.to_vec(), current })
             }
         };
-        Ok(Secured { stream, certificate, h2 })
+        Ok(Secured { stream, shown, h2 })
     }
+}
+
+/// Whether wharf could use the files as they are, and how long the certificate is good. False: it is not at this time.
+pub async fn check(files: &tls::Tls) -> Result<(bool, String)> {
+    let (stage, text) = read(files).await?.config(files)?.state(files);
+    Ok((matches!(stage, Stage::Good | Stage::Late), text))
 }
 
 async fn read(files: &tls::Tls) -> Result<Contents> {
@@ -175,21 +252,16 @@ impl Contents {
         digest.finalize().into()
     }
 
-    fn config(&self, files: &tls::Tls) -> Result<ServerConfig> {
+    fn config(&self, files: &tls::Tls) -> Result<Current> {
         let chain = certificates(&self.cert, &files.cert)?;
-        if chain.first().and_then(|first| Certificate::is_current(first)) == Some(false) {
-            tracing::warn!(
-                "{}: the certificate is not good at this time; clients will refuse it",
-                files.cert.display()
-            );
-        }
+        let life = chain.first().and_then(|first| Life::read(first));
         let key = PrivateKeyDer::from_pem_slice(&self.key)
             .with_context(|| format!("{}: there is no private key in it; it has to be PEM", files.key.display()))?;
         let provider = Arc::new(ring::default_provider());
         let builder =
             ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
-        let builder = match files.clients.as_ref().zip(self.ca.as_ref()) {
-            None => builder.with_no_client_auth(),
+        let (builder, clients) = match files.clients.as_ref().zip(self.ca.as_ref()) {
+            None => (builder.with_no_client_auth(), None),
             Some((clients, pem)) => {
                 let mut roots = RootCertStore::empty();
                 for certificate in certificates(pem, &clients.ca)? {
@@ -197,7 +269,8 @@ impl Contents {
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
                 let verifier = if clients.required { verifier } else { verifier.allow_unauthenticated() };
-                builder.with_client_cert_verifier(verifier.build()?)
+                let verifier = verifier.build()?;
+                (builder.with_client_cert_verifier(Arc::clone(&verifier)), Some(verifier))
             }
         };
         let mut config = builder
@@ -209,6 +282,25 @@ impl Contents {
             config.send_tls13_tickets = 0;
         }
         config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
-        Ok(config)
+        Ok(Current { config: Arc::new(config), clients, life })
+    }
+}
+
+impl Current {
+    /// How long the certificate is good, in words.
+    fn state(&self, files: &tls::Tls) -> (Stage, String) {
+        let path = files.cert.display();
+        let Some(life) = self.life else {
+            return (Stage::Good, format!("{path}: it cannot be read how long it is good"));
+        };
+        let at = humantime::format_rfc3339_seconds;
+        let stage = life.stage(SystemTime::now());
+        let text = match stage {
+            Stage::Good => format!("{path}: the certificate is good until {}", at(life.until)),
+            Stage::Late => format!("{path}: the certificate ends at {}; renew it", at(life.until)),
+            Stage::Early => format!("{path}: the certificate is good only from {}; clients refuse it", at(life.from)),
+            Stage::Over => format!("{path}: the certificate ended at {}; clients refuse it", at(life.until)),
+        };
+        (stage, text)
     }
 }
