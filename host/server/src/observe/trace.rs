@@ -54,7 +54,7 @@ pub struct Span {
 pub struct Sent {
     pub id: [u8; 8],
     pub method: Method,
-    /// Where it went: scheme, host and port. None if it was not allowed to go there: a plugin can write anything there.
+    /// Where it went: scheme, host and port. None unless the network has said that it was let out: a plugin can write anything there.
     pub to: Option<(String, String, Option<u16>)>,
     pub began: SystemTime,
     /// Until the headers of the response were there.
@@ -131,20 +131,17 @@ impl Network for Followed {
         let port = uri.port_u16();
         let to = uri.host().map(|host| (uri.scheme_str().unwrap_or("https").to_owned(), host.to_owned(), port));
         let (began, error) = (SystemTime::now(), Some("cancelled"));
-        let sent = Sent { id, method, to, began, took: Duration::ZERO, status: None, error };
+        let sent = Sent { id, method, to: None, began, took: Duration::ZERO, status: None, error };
         let mut open = Open { span, sent: Some(sent), began: Instant::now() };
         let sending = self.inner.send(request);
         Box::pin(async move {
             let answer = sending.await;
             if let Some(sent) = &mut open.sent {
-                (sent.status, sent.error) = match &answer {
-                    Ok(response) => (Some(response.status().as_u16()), None),
-                    Err(Unsent::Denied(_)) => (None, Some("denied")),
-                    Err(Unsent::Failed(_)) => (None, Some("failed")),
+                (sent.to, sent.status, sent.error) = match &answer {
+                    Ok(response) => (to, Some(response.status().as_u16()), None),
+                    Err(Unsent::Denied(_)) => (None, None, Some("denied")),
+                    Err(Unsent::Failed(_)) => (to, None, Some("failed")),
                 };
-                if matches!(answer, Err(Unsent::Denied(_))) {
-                    sent.to = None;
-                }
             }
             answer
         })
@@ -191,6 +188,10 @@ fn carry_on(request: &mut Request<Body>, span: &Span, id: &[u8; 8]) {
 
 #[cfg(test)]
 mod tests {
+    use http::Response;
+    use http_body_util::{BodyExt, Empty};
+    use wharf_sandbox::network::{Error, HttpRefusal};
+
     use super::*;
 
     #[test]
@@ -204,6 +205,56 @@ mod tests {
         let (one, other) = (Span::new(None, true, false), Span::new(None, true, false));
         assert_eq!((one.parent, one.state.as_deref()), (None, None));
         assert!(one.trace != other.trace && one.id != other.id && one.id != one.run);
+    }
+
+    /// A network that answers as the host says.
+    struct Answers;
+
+    impl Network for Answers {
+        fn send(&self, request: Request<Body>) -> Sending {
+            let host = request.uri().host().unwrap().to_owned();
+            Box::pin(async move {
+                match host.as_str() {
+                    "good.example" => Ok(Response::new(body())),
+                    "broken.example" => Err(Unsent::Failed(Error::ConnectionTerminated)),
+                    "denied.example" => Err(Unsent::Denied(HttpRefusal::NoRule)),
+                    _ => std::future::pending().await,
+                }
+            })
+        }
+
+        fn hide(&self, _: &mut [u8]) {}
+
+        fn number(&self) -> u64 {
+            0
+        }
+    }
+
+    fn body() -> Body {
+        Empty::new().map_err(|never| match never {}).boxed_unsync()
+    }
+
+    #[tokio::test]
+    async fn only_hosts_to_which_requests_were_let_out_are_shown() {
+        let span = Arc::new(Span::new(None, true, false));
+        let followed = Followed::new(Arc::new(Answers), Arc::clone(&span));
+        for (host, shown, error) in [
+            ("good.example", true, None),
+            ("broken.example", true, Some("failed")),
+            ("denied.example", false, Some("denied")),
+            ("slow.example", false, Some("cancelled")),
+        ] {
+            let mut sending = followed.send(Request::get(format!("https://{host}/")).body(body()).unwrap());
+            let polled = futures_util::poll!(&mut sending);
+            assert_eq!(polled.is_pending(), error == Some("cancelled"));
+            drop((sending, polled));
+            let sent = span.sent().pop().unwrap();
+            assert_eq!(
+                (sent.to.map(|(_, host, _)| host), sent.error),
+                (shown.then(|| host.to_owned()), error),
+                "{host}"
+            );
+        }
     }
 
     #[test]
