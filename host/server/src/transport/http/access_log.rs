@@ -1,8 +1,8 @@
 //! The access log: a line of JSON for each request that came over HTTP, when its response has ended. It says who asked for what and what
 //! came of it, and nothing of arguments, tokens or what follows a `?`.
 //!
-//! A thread of its own writes it. Nothing waits for that: if lines come faster than they can be written, some are lost, and a later
-//! line says how many.
+//! A thread of its own writes it. Nothing waits for that: if lines come faster than they can be written, or cannot be written, they are
+//! lost, and a later line says how many.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,7 +13,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, Result};
@@ -35,16 +35,21 @@ use crate::{
     config,
 };
 
-/// How many lines may wait to be written.
 /// How much of a method is written.
 const MAX_METHOD_BYTES: usize = 32;
+/// How many lines may wait to be written.
 const LINES: usize = 8192;
+/// The least time between two messages about lines that could not be written.
+const GAP: Duration = Duration::from_secs(10);
 /// A file is put aside before it grows beyond this, in place of the one that was put aside before.
 const MAX_BYTES: u64 = 64 << 20;
 
 pub struct AccessLog {
     writer: NonBlocking,
+    /// The lines for which there was no room.
     lost: ErrorCounter,
+    /// The lines that could not be written.
+    unwritten: Arc<AtomicUsize>,
     /// How many lost lines were told of.
     told: AtomicUsize,
     /// Writes what waits when it is dropped.
@@ -54,15 +59,19 @@ pub struct AccessLog {
 impl AccessLog {
     pub fn open(config: &config::AccessLog) -> Result<Self> {
         let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES).thread_name("wharf-access");
+        let unwritten = Arc::default();
         let (writer, rest) = match config {
-            config::AccessLog::Stderr => builder.finish(io::stderr()),
-            config::AccessLog::File(path) => builder.finish(LogFile::open(path, MAX_BYTES).context("`access_log`")?),
+            config::AccessLog::Stderr => builder.finish(Counting::new(io::stderr(), &unwritten)),
+            config::AccessLog::File(path) => {
+                let file = LogFile::open(path, MAX_BYTES).context("`access_log`")?;
+                builder.finish(Counting::new(file, &unwritten))
+            }
         };
-        Ok(Self { lost: writer.error_counter(), writer, told: AtomicUsize::new(0), _rest: rest })
+        Ok(Self { lost: writer.error_counter(), writer, unwritten, told: AtomicUsize::new(0), _rest: rest })
     }
 
     fn write(&self, mut line: Line<'_>) {
-        let lost = self.lost.dropped_lines();
+        let lost = self.lost.dropped_lines().saturating_add(self.unwritten.load(Ordering::Relaxed));
         line.lost = lost.saturating_sub(self.told.swap(lost, Ordering::Relaxed));
         if let Ok(mut text) = serde_json::to_vec(&line) {
             text.push(b'\n');
@@ -207,6 +216,48 @@ impl Drop for Noted {
     }
 }
 
+/// Writes lines, and counts those that cannot be written. The thread that writes would not tell anybody.
+struct Counting<W> {
+    inner: W,
+    unwritten: Arc<AtomicUsize>,
+    /// When the operator was told last, and how many lines were lost since.
+    told: Option<Instant>,
+    since: usize,
+}
+
+impl<W> Counting<W> {
+    fn new(inner: W, unwritten: &Arc<AtomicUsize>) -> Self {
+        Self { inner, unwritten: Arc::clone(unwritten), told: None, since: 0 }
+    }
+
+    /// How many lines the operator is to be told of, if now is the time for it.
+    fn lose(&mut self, now: Instant) -> Option<usize> {
+        self.unwritten.fetch_add(1, Ordering::Relaxed);
+        self.since += 1;
+        if self.told.is_some_and(|told| now.duration_since(told) < GAP) {
+            return None;
+        }
+        self.told = Some(now);
+        Some(std::mem::take(&mut self.since))
+    }
+}
+
+impl<W: Write> Write for Counting<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Err(error) = self.inner.write_all(line)
+            && let Some(lost) = self.lose(Instant::now())
+        {
+            tracing::warn!("the access log cannot be written, {lost} lines are lost: {error}");
+        }
+        // Nobody else is told, and the next line may have room again.
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
 /// The file, which others may move away at any time: then a new one is begun.
 struct LogFile {
     path: PathBuf,
@@ -253,7 +304,11 @@ impl Write for LogFile {
             std::fs::rename(&self.path, aside)?;
             self.renew()?;
         }
-        self.open.write_all(line)?;
+        if let Err(error) = self.open.write_all(line) {
+            // Half a line would spoil the next one. On a disk that is full, a file can still be made shorter.
+            self.open.set_len(self.bytes).ok();
+            return Err(error);
+        }
         self.bytes += line.len() as u64;
         Ok(line.len())
     }
@@ -287,5 +342,40 @@ mod tests {
         drop(log);
         LogFile::open(&path, 20).unwrap().write_all(b"five\n").unwrap();
         assert_eq!(read("access.jsonl"), "four\nfive\n", "what is there stays");
+    }
+    #[test]
+    fn lines_that_cannot_be_written_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.jsonl");
+        // Where this is, the full file cannot be put aside.
+        let aside = folder.path().join("access.jsonl.1");
+        std::fs::create_dir(&aside).unwrap();
+        let unwritten = Arc::default();
+        let mut log = Counting::new(LogFile::open(&path, 10).unwrap(), &unwritten);
+        for line in ["one line\n", "two line\n", "three line\n"] {
+            log.write_all(line.as_bytes()).unwrap();
+        }
+        assert_eq!(unwritten.load(Ordering::Relaxed), 2);
+        std::fs::remove_dir(&aside).unwrap();
+        log.write_all(b"four\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "four\n");
+        assert_eq!(std::fs::read_to_string(&aside).unwrap(), "one line\n");
+        let full = LogFile {
+            path: "/dev/full".into(),
+            most: 10,
+            open: begin(Path::new("/dev/full")).unwrap().0,
+            identity: FileId::at(Path::new("/dev/full")),
+            bytes: 0,
+        };
+        Counting::new(full, &unwritten).write_all(b"five\n").unwrap();
+        assert_eq!(unwritten.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn the_operator_is_told_of_lost_lines_at_a_limited_rate() {
+        let (mut log, now) = (Counting::new(io::sink(), &Arc::default()), Instant::now());
+        assert_eq!(log.lose(now), Some(1));
+        assert_eq!((0..300).filter_map(|_| log.lose(now)).count(), 0);
+        assert_eq!(log.lose(now + GAP), Some(301));
     }
 }
