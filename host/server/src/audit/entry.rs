@@ -112,6 +112,7 @@ fn about(record: &CallRecord, line: &mut Members) {
         match facts.transport {
             Some(Transport::Pipe) => line.word("network.transport", "pipe"),
             Some(Transport::Http) => line.word("network.transport", "tcp"),
+            Some(Transport::Unix) => line.word("network.transport", "unix"),
             None => {}
         }
         if let Some(trace) = &facts.trace {

@@ -121,8 +121,10 @@ impl RequestFacts {
 pub enum Transport {
     /// Over a pipe, or any other reader and writer.
     Pipe,
-    /// Over HTTP.
+    /// Over HTTP at an address.
     Http,
+    /// Over HTTP at a Unix socket.
+    Unix,
 }
 
 /// What a plugin was to do.

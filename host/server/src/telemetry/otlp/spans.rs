@@ -135,8 +135,8 @@ fn about(facts: &RequestFacts, attributes: &mut Vec<KeyValue>) {
     }
     match facts.transport {
         Some(Transport::Pipe) => attributes.push(text("network.transport", "pipe")),
-        Some(Transport::Http) => {
-            attributes.push(text("network.transport", "tcp"));
+        Some(transport @ (Transport::Http | Transport::Unix)) => {
+            attributes.push(text("network.transport", if transport == Transport::Http { "tcp" } else { "unix" }));
             attributes.push(text("network.protocol.name", "http"));
         }
         None => {}

@@ -25,6 +25,7 @@ use crate::{
         ledger::{Account, Holder, Ledger},
     },
     client::server::Server,
+    observe::record::Transport,
 };
 
 /// A client that has not read for so long may lose its connection to a new one.
@@ -48,6 +49,15 @@ pub enum Remote {
     Address(IpAddr),
     /// A program of this user of the machine, by number.
     Local(u32),
+}
+
+impl Remote {
+    pub fn transport(self) -> Transport {
+        match self {
+            Self::Address(_) => Transport::Http,
+            Self::Local(_) => Transport::Unix,
+        }
+    }
 }
 
 impl fmt::Display for Remote {

@@ -49,7 +49,6 @@ use crate::{
         session::Session,
     },
     methods::response::Text,
-    observe::record::Transport,
     transport::admission::{self, Admitted, Door, Kind, Named, Refusal},
 };
 
@@ -161,7 +160,7 @@ impl Endpoint {
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
-        let transport = Transport::Http;
+        let transport = from.peer.remote().transport();
         let door = Door { server: &self.server, caller: from.caller, modern: true, headers: Some(headers), transport };
         let mut messages = None;
         let outbox = |session: Option<&Session>| {
@@ -308,7 +307,7 @@ impl Endpoint {
             permits.push(self.permit(&self.in_flight, None)?);
         }
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
-        let transport = Transport::Http;
+        let transport = from.peer.remote().transport();
         let door = Door { server: &self.server, caller: from.caller, modern: false, headers: Some(headers), transport };
         let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
         for message in &batch {
