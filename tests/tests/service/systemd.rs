@@ -48,6 +48,7 @@ async fn a_socket_that_is_passed_is_served_and_left_and_the_manager_hears_of_it(
     let started = activated(&folder, socket.try_clone().unwrap(), &environment);
     let server = Server::of(started, Over::Unix(path.clone())).await;
     told(&manager, "READY=1").await;
+    assert_eq!(server.send("GET", "/readyz", &[], b"").await.status(), 200, "everything was loaded by then");
     let call = json!({ "name": "g_t", "arguments": { "text": "called" } });
     assert_eq!(e2e::text(&server.modern("tools/call", call.clone(), json!({})).await.unwrap()), "called");
     for _ in 0..3 {

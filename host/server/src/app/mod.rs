@@ -341,6 +341,12 @@ impl Wharf {
         self.inner.server.reread.send_replace(());
     }
 
+    /// Waits until all plugins were tried once, but no longer than this. False: wharf is told to end before.
+    pub(crate) async fn tried(&self, limit: std::time::Duration) -> bool {
+        let server = &self.inner.server;
+        server.draining.run_until_cancelled(server.published.wait(limit)).await.is_some()
+    }
+
     /// The status of every plugin, in order of their ids.
     pub fn plugins(&self) -> Vec<PluginStatus> {
         let server = &self.inner.server;

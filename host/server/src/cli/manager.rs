@@ -64,7 +64,7 @@ fn tell(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Clients can connect.
+/// Clients can connect, and what is to be served was loaded, if that did not take long.
 pub(super) fn ready() {
     tell(&[NotifyState::Ready]);
 }

@@ -3,6 +3,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
@@ -22,6 +23,9 @@ use crate::{
     base::parent,
     config::{self, CommandLine},
 };
+
+/// How long the manager of services waits for the first load at the most. What takes longer is loaded while clients are served.
+const FIRST_LOAD: Duration = Duration::from_secs(15);
 
 /// What is served, and for how long.
 pub(super) struct Transports {
@@ -83,9 +87,6 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     };
     // A program that systemd knows may start `wharf run`, which must not speak for it.
     let is_service = http.is_some();
-    if is_service {
-        manager::ready();
-    }
     let admin = match admin(&wharf).await {
         Ok(admin) => admin,
         // Each client that starts a `wharf run` starts one with the same config, and only one of them can listen there.
@@ -115,6 +116,12 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     });
     if is_service {
         signals.spawn(manager::watched());
+        let wharf = wharf.clone();
+        signals.spawn(async move {
+            if wharf.tried(FIRST_LOAD).await {
+                manager::ready();
+            }
+        });
     }
     signals.spawn({
         let (stop, again, wharf, drains) = (stop.clone(), again.clone(), wharf.clone(), http.is_some());
