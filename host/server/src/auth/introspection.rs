@@ -1,11 +1,17 @@
 //! Tokens that say nothing themselves: their issuer is asked what they are (RFC 7662).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::{
@@ -28,6 +34,9 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 /// The name of the only secret.
 const SECRET: &str = "secret";
 
+/// What the issuer says of a token. `Ok(None)`: it is not good. `Err`: nobody knows.
+type Said = Result<Option<Map<String, Value>>, ()>;
+
 pub struct Introspector {
     issuer: String,
     settings: Introspection,
@@ -37,6 +46,9 @@ pub struct Introspector {
     turns: Semaphore,
     /// Room for requests that wait for their turn.
     waiting: Semaphore,
+    /// The questions that somebody waits for, by the digests of their tokens. Whoever comes with the same token waits for the same
+    /// answer.
+    asked: Mutex<HashMap<[u8; 32], Weak<OnceCell<Said>>>>,
 }
 
 impl Introspector {
@@ -49,20 +61,37 @@ impl Introspector {
             url: OnceCell::new(),
             turns: Semaphore::new(AT_ONCE),
             waiting: Semaphore::new(WAITING),
+            asked: Mutex::default(),
         }
     }
 
-    /// What the issuer says of a token. `Ok(None)`: it is not good. `Err`: nobody knows.
-    pub async fn ask(&self, token: &str) -> Result<Option<Map<String, Value>>, ()> {
-        let asked = async {
-            let _waits = self.waiting.try_acquire().context("too many tokens wait to be asked about")?;
+    pub async fn ask(&self, token: &str) -> Said {
+        let waits = self.waiting.try_acquire().context("too many tokens wait to be asked about");
+        let _waits = waits.map_err(|error| self.cannot(&error))?;
+        let ask = async {
             let _turn = tokio::time::timeout(TURN, self.turns.acquire()).await.context("there is no turn")??;
             self.exchange(token).await
         };
-        asked.await.map_err(|error| {
-            // The error never repeats what was sent.
-            tracing::warn!("{} cannot be asked about tokens: {}", self.issuer, escaped(&format!("{error:#}")));
+        // If the client that asks leaves, the next one that waits for the answer asks again.
+        self.question(token).get_or_init(|| async { ask.await.map_err(|error| self.cannot(&error)) }).await.clone()
+    }
+
+    /// The question about this token, if somebody waits for its answer already, else a new one.
+    fn question(&self, token: &str) -> Arc<OnceCell<Said>> {
+        let mut asked = self.asked.lock();
+        // There are never many, since whoever waits has a place.
+        asked.retain(|_, question| question.strong_count() > 0);
+        let entry = asked.entry(Sha256::digest(token).into()).or_default();
+        entry.upgrade().unwrap_or_else(|| {
+            let question = Arc::default();
+            *entry = Arc::downgrade(&question);
+            question
         })
+    }
+
+    fn cannot(&self, error: &anyhow::Error) {
+        // The error never repeats what was sent.
+        tracing::warn!("{} cannot be asked about tokens: {}", self.issuer, escaped(&format!("{error:#}")));
     }
 
     async fn exchange(&self, token: &str) -> Result<Option<Map<String, Value>>> {
@@ -87,5 +116,60 @@ impl Introspector {
         let url = url.context("its metadata names no `introspection_endpoint`; say `url` in `introspection`")?;
         ensure!(is_safe(url), "its metadata names an `introspection_endpoint` that is not at an https URL");
         Ok(url.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+    use crate::egress::{
+        secrets::Source,
+        tls::{Roots, Trust},
+    };
+
+    #[tokio::test]
+    async fn equal_tokens_are_one_question() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Some(format!("http://{}/introspect", listener.local_addr().unwrap()));
+        let settings = Introspection { client_id: "wharf".into(), secret: Source::Env("PATH".into()), url };
+        let tls = Arc::new(Tls::new(&Arc::new(Roots::new(Trust::default()))));
+        let introspector = Introspector::new("http://127.0.0.1", &settings, &tls);
+        let issuer = async {
+            let mut asked = Vec::new();
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut bytes = Vec::new();
+                while !bytes.ends_with(b"token_type_hint=access_token") {
+                    stream.read_buf(&mut bytes).await.unwrap();
+                }
+                let text = String::from_utf8(bytes).unwrap();
+                let token = text.rsplit("token=").next().unwrap().split('&').next().unwrap().to_owned();
+                let end = token == "end";
+                asked.push(token);
+                let body = r#"{"active":true,"sub":"ann"}"#;
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 27\r\n\r\n";
+                stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+                if end {
+                    return asked;
+                }
+            }
+        };
+        let clients = async {
+            let tokens = ["one", "one", "one", "two", "one"];
+            for said in futures_util::future::join_all(tokens.map(|token| introspector.ask(token))).await {
+                assert_eq!(said.unwrap().unwrap()["sub"], "ann");
+            }
+            introspector.ask("one").await.unwrap();
+            introspector.ask("end").await.unwrap();
+        };
+        let (mut asked, ()) = tokio::join!(issuer, clients);
+        asked.sort_unstable();
+        assert_eq!(asked, ["end", "one", "one", "two"], "nothing is remembered that nobody waits for");
+        assert_eq!(introspector.asked.lock().values().filter(|question| question.strong_count() > 0).count(), 0);
     }
 }
