@@ -33,6 +33,7 @@ async fn clients_are_the_users_that_their_programs_run_as() {
     let principal = format!("\"wharf.principal\":\"local {}\"", metadata.uid());
     assert_eq!(log.matches(&principal).count(), 2, "{log}");
     assert_eq!(log.matches("\"network.transport\":\"unix\"").count(), 2, "{log}");
+    assert_eq!(log.matches("\"wharf.request_id\":\"").count(), 2, "{log}");
     // No page reaches a socket, but a proxy may pass on what one sends.
     for (headers, expected) in [
         (vec![("Host", "any.example")], 200),

@@ -115,6 +115,9 @@ fn about(record: &CallRecord, line: &mut Members) {
             Some(Transport::Unix) => line.word("network.transport", "unix"),
             None => {}
         }
+        if let Some(id) = &facts.request_id {
+            line.text("wharf.request_id", id);
+        }
         if let Some(trace) = &facts.trace {
             line.text("trace_id", &trace.trace_id);
             line.text("span_id", &trace.span_id);
@@ -175,6 +178,7 @@ pub(super) mod tests {
         let mut facts = RequestFacts::new(Revision::V2025_11_25, "\"seven\"".into());
         facts.session = Some("00112233".into());
         facts.transport = Some(Transport::Http);
+        facts.request_id = Some("r-1".to_owned());
         facts.trace = Some(Trace { trace_id: "t".into(), span_id: "s".into(), sampled: true, state: None });
         CallRecord {
             principal: Some(Principal::Named("ann".into())),
@@ -215,6 +219,7 @@ pub(super) mod tests {
             "mcp.session.id": "00112233",
             "jsonrpc.request.id": "seven",
             "network.transport": "tcp",
+            "wharf.request_id": "r-1",
             "trace_id": "t",
             "span_id": "s",
             "wharf.principal": "named ann",

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -76,6 +76,8 @@ pub struct Context {
     pub transport: Option<Transport>,
     /// The trace to which the HTTP request says that it belongs, if runs may be traced.
     pub link: Option<Arc<Trace>>,
+    /// By which the HTTP request is known in the access log and in its response.
+    pub request_id: Option<HeaderValue>,
     so_far: Arc<SoFar>,
 }
 
@@ -117,6 +119,7 @@ impl Context {
             approved: false,
             transport: None,
             link: None,
+            request_id: None,
             so_far: Arc::new(SoFar {
                 progressed: Mutex::new((f64::NEG_INFINITY, None)),
                 recorded: AtomicBool::new(false),
@@ -222,6 +225,7 @@ impl Context {
             transport: self.transport,
             trace: self.meta.trace(),
             link: self.link.as_deref().cloned(),
+            request_id: self.request_id.as_ref().and_then(|id| Some(id.to_str().ok()?.to_owned())),
             ..RequestFacts::new(self.encoder.revision, self.id.to_string())
         }
     }

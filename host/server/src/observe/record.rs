@@ -106,12 +106,14 @@ pub struct RequestFacts {
     pub trace: Option<Trace>,
     /// The trace to which the HTTP request says that it belongs, which need not be the same: it may carry several requests.
     pub link: Option<Trace>,
+    /// By which the HTTP request is known in the access log and in its response, where it has one.
+    pub request_id: Option<String>,
 }
 
 impl RequestFacts {
     /// Of a request that the program made itself.
     pub fn new(revision: Revision, id: String) -> Self {
-        Self { revision, id, session: None, transport: None, trace: None, link: None }
+        Self { revision, id, session: None, transport: None, trace: None, link: None, request_id: None }
     }
 }
 

@@ -13,7 +13,7 @@ use wharf_protocol::{
     params::{self, Params},
 };
 
-use super::http::headers::{VERSION_HEADER, check_name, single, text};
+use super::http::headers::{VERSION_HEADER, check_name, request_id, single, text};
 use crate::{
     auth::Caller,
     base::ledger::Charge,
@@ -122,7 +122,7 @@ pub fn admit(
         (_, Named::Is(session)) => {
             let outbox = outbox(Some(&session));
             let mut ctx = Context::in_session(&session, server, caller, &request.id, meta, outbox, charge);
-            (ctx.transport, ctx.link) = (Some(door.transport), link(door));
+            note(&mut ctx, door);
             Ok(Admitted::Runs(Box::new(ctx)))
         }
         (_, Named::Unknown) => Err(no_such_session()),
@@ -150,7 +150,7 @@ fn modern(
         return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`").into());
     }
     let mut ctx = Context::of_claim(door.server, &request.id, meta, claim, door.caller, outbox, charge)?;
-    (ctx.transport, ctx.link) = (Some(door.transport), link(door));
+    note(&mut ctx, door);
     if let Some(headers) = door.headers {
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`").into());
@@ -162,6 +162,13 @@ fn modern(
         ctx.headers = Some(Arc::new(mirroring));
     }
     Ok(Admitted::Runs(Box::new(ctx)))
+}
+
+/// Notes what records of the request say of how it came.
+fn note(ctx: &mut Context, door: &Door<'_>) {
+    ctx.transport = Some(door.transport);
+    ctx.link = link(door);
+    ctx.request_id = door.headers.and_then(request_id).cloned();
 }
 
 /// The trace to which the HTTP request says that it belongs, unless nobody traces.

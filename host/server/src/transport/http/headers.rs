@@ -1,6 +1,6 @@
 //! Reads headers, and compares them with the parts of the body that they repeat.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use wharf_protocol::{Method, Request, RpcError, header::decode_value};
 
 pub const VERSION_HEADER: &str = "mcp-protocol-version";
@@ -45,5 +45,42 @@ pub fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError
         Ok(())
     } else {
         Err(RpcError::header_mismatch(format!("the header Mcp-Name is missing or differs from `params.{key}`")))
+    }
+}
+
+/// Names a request in logs and in its response.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest id that is taken from a client.
+const MAX_ID_BYTES: usize = 64;
+
+/// The id of a request, if it has one that may stand in logs and headers.
+pub fn request_id(headers: &HeaderMap) -> Option<&HeaderValue> {
+    headers.get(REQUEST_ID).filter(|id| is_id(id))
+}
+
+fn is_id(id: &HeaderValue) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    (1..=MAX_ID_BYTES).contains(&id.len()) && id.as_bytes().iter().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_clients_are_plain() {
+        for (id, good) in [
+            ("a", true),
+            ("01JF9Z6C0G.req_7-b", true),
+            ("", false),
+            ("a b", false),
+            ("a\"b", false),
+            ("a/b", false),
+            ("\u{e4}", false),
+        ] {
+            assert_eq!(is_id(&HeaderValue::from_bytes(id.as_bytes()).unwrap()), good, "{id}");
+        }
+        assert!(is_id(&HeaderValue::try_from("a".repeat(64)).unwrap()));
+        assert!(!is_id(&HeaderValue::try_from("a".repeat(65)).unwrap()));
     }
 }

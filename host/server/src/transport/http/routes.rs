@@ -15,7 +15,7 @@ use super::{
     card,
     endpoint::{Endpoint, Lasting, SESSION_HEADER},
     entry::{Entered, enter},
-    front::REQUEST_ID,
+    headers::REQUEST_ID,
     health, login,
     refused::Refused,
     reply::ending,
