@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Command;
 
 use super::project::Project;
-use crate::base::text;
+use crate::base::text::{self, clip};
 
 /// What a build made.
 #[derive(Debug, Clone)]
@@ -32,15 +32,15 @@ pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
         set_up,
         "{} is not set up: run the same with --setup, which runs `{}` in {} first",
         project.name,
-        setup.command,
+        shown(&setup.command),
         text::path(&project.folder)
     );
-    tracing::info!("setting up: {}", setup.command);
+    tracing::info!("setting up: {}", shown(&setup.command));
     run(project, &setup.command).await.context("it could not be set up")?;
     ensure!(
         setup.makes.exists(),
         "`{}` made no {}, which plugin.toml says it makes",
-        setup.command,
+        shown(&setup.command),
         text::path(&setup.makes)
     );
     Ok(())
@@ -48,12 +48,12 @@ pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
 
 /// Builds a plugin.
 pub async fn build(project: &Project) -> Result<Built> {
-    tracing::info!("building: {}", project.build.command);
+    tracing::info!("building: {}", shown(&project.build.command));
     let began = Instant::now();
     run(project, &project.build.command).await.context("it could not be built")?;
     let artifact = &project.build.artifact;
     let missing =
-        || format!("`{}` made no {}, the artifact of plugin.toml", project.build.command, text::path(artifact));
+        || format!("`{}` made no {}, the artifact of plugin.toml", shown(&project.build.command), text::path(artifact));
     let component = fs::read(artifact).with_context(missing)?;
     Ok(Built { component, took: began.elapsed() })
 }
@@ -79,8 +79,14 @@ async fn run(project: &Project, command: &str) -> Result<()> {
     let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).map(Group);
     let status = child.wait().await?;
     std::mem::forget(group);
-    ensure!(status.success(), "`{command}` {}", ended(status));
+    ensure!(status.success(), "`{}` {}", shown(command), ended(status));
     Ok(())
+}
+
+/// A command in one line that is not too long.
+fn shown(command: &str) -> String {
+    let words: Vec<&str> = command.split_whitespace().filter(|word| *word != "\\").collect();
+    clip(&words.join(" "))
 }
 
 fn ended(status: ExitStatus) -> String {
