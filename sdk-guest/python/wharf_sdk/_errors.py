@@ -69,7 +69,7 @@ def raised_at(trace: TracebackType | None) -> tuple[str, str] | None:
     found = None
     for frame, line in traceback.walk_tb(trace):
         file = frame.f_code.co_filename
-        own = file.startswith(tuple(roots)) if roots else not file.startswith((_PACKAGE, sys.prefix, "<"))
+        own = file.startswith(tuple(roots)) if roots else not file.startswith((_PACKAGE, sys.base_prefix, "<"))
         if own:
             found = place(file, line), os.path.basename(file)
     return found
