@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from ._errors import Failure
+
 TIMEOUT = 20.0
 """Seconds for all of a request: less than a call may take by default, so that its failure can be told."""
 MAX_BODY = 4 << 20
 """The most bytes that the body of an answer may have."""
 
 
-class FetchError(Exception):
+class FetchError(Failure):
     """Why there is no answer, in a sentence for the model."""
 
 

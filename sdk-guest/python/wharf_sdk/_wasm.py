@@ -107,7 +107,7 @@ def _safely(function: Callable[[], R]) -> R:
     except _errors.ProtocolError as error:
         raise Err(wit.Failure(error.message, error.code, _text(error.data))) from None
     except BaseException as error:
-        if not isinstance(error, (_errors.Failure, _http.FetchError)):
+        if not isinstance(error, _errors.Failure):
             # For the operator's log. The client reads one sentence.
             traceback.print_exc()
         raise Err(wit.Failure(_errors.told(error), None, None)) from None
