@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 from wharf_sdk import __main__ as command
-from wharf_sdk._build import BuildError, _fetches, _imported_later, _missing, _section, _sources, build
+from wharf_sdk._build import BuildError, _fetches, _imported_later, _missing, _native, _section, _sources, build
 
 COMPLETE = importlib.util.find_spec("componentize_py") is not None
 
@@ -63,12 +63,17 @@ class Looking(Folder):
 
     def test_why_a_module_is_missing(self) -> None:
         self.write("native/_part.cpython-311-x86_64-linux-gnu.so", "")
+        at = "plugin.py, line 3"
+        self.assertRegex(
+            _native("native._part", at, [self.folder]) or "",
+            r"^`native` cannot run inside of a plugin: its part `native\._part` is compiled.*\(plugin\.py, line 3\)$",
+        )
+        self.assertIsNone(_native("native._other", at, [self.folder]))
         for name, said in [
-            ("native._part", r"`native` cannot run inside of a plugin: its part `native\._part` is compiled"),
             ("ssl", "Python's module `ssl` does not exist inside of a plugin"),
             ("nothing.part", "`nothing.part` is not installed for .*: pip install nothing"),
         ]:
-            self.assertRegex(_missing(name, "plugin.py, line 3", [self.folder]), rf"^{said}.*\(plugin\.py, line 3\)$")
+            self.assertRegex(_missing(name, at), rf"^{said}.*\(plugin\.py, line 3\)$")
 
     def test_sections(self) -> None:
         self.assertEqual(_section("ab", b"x"), b"\0\x04\x02abx")

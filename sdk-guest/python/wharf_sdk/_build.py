@@ -101,8 +101,12 @@ def _componentize(world: str, mounted: Sequence[Path], made: Path) -> dict[str, 
         said: dict[str, Any] = json.loads((mounted[0] / REPORT).read_text(encoding="utf-8"))
     except OSError:
         said = {}
-    if "missing" in said:
-        raise BuildError(_missing(said["missing"], said["at"], mounted))
+    if said.get("missing"):
+        why = _native(said["missing"], said["at"], mounted)
+        if why is None and said["absent"]:
+            why = _missing(said["missing"], said["at"])
+        if why is not None:
+            raise BuildError(why)
     if "error" in said:
         raise BuildError(said["error"])
     if problem is not None:
@@ -110,18 +114,23 @@ def _componentize(world: str, mounted: Sequence[Path], made: Path) -> dict[str, 
     return said
 
 
-def _missing(name: str, at: str, searched: Sequence[Path]) -> str:
-    """Why a module could not be imported."""
-    top = name.partition(".")[0]
-    if top in sys.stdlib_module_names:
-        return f"Python's module `{name}` does not exist inside of a plugin ({at})"
+def _native(name: str, at: str, searched: Sequence[Path]) -> str | None:
+    """Why a module could not be imported, if it is compiled for a machine."""
     for folder in searched:
         whole = folder.joinpath(*name.split("."))
         if any(whole.parent.glob(f"{whole.name}.*.so")) or any(whole.parent.glob(f"{whole.name}*.pyd")):
             return (
-                f"`{top}` cannot run inside of a plugin: its part `{name}` is compiled for this machine. "
+                f"`{name.partition('.')[0]}` cannot run inside of a plugin: its part `{name}` is compiled for this machine. "
                 f"Use a package that is written in Python alone ({at})"
             )
+    return None
+
+
+def _missing(name: str, at: str) -> str:
+    """Why a module was not found."""
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return f"Python's module `{name}` does not exist inside of a plugin ({at})"
     return f"`{name}` is not installed for {sys.executable}: pip install {top}, or whatever its package is called ({at})"
 
 

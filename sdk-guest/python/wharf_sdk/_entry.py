@@ -37,7 +37,8 @@ def load(module: str, roots: list[str], later: list[str], report: str) -> None:
     except BaseException as error:
         said["error"] = _errors.told(error)
         said["trace"] = "".join(traceback.format_exception(error))
-        if isinstance(error, ModuleNotFoundError):
+        if isinstance(error, ImportError):
+            said["absent"] = isinstance(error, ModuleNotFoundError)
             at = _errors.raised_at(error.__traceback__)
             said["missing"], said["at"] = error.name, at[0] if at else module
         raise
