@@ -1,0 +1,103 @@
+"""Write wharf plugins in Python: MCP tools, resources and prompts as sandboxed WebAssembly components.
+
+    from wharf_sdk import tool
+
+    @tool
+    def greet(name: str) -> str:
+        \"\"\"Greets a person.\"\"\"
+        return f"Hello, {name}!"
+
+Build with `python -m wharf_sdk build plugin.py -o plugin.wasm`.
+"""
+
+from ._call import (
+    Directory,
+    Form,
+    NotGiven,
+    Page,
+    Root,
+    Roots,
+    Sample,
+    Sampled,
+    ask,
+    ask_all,
+    ask_page,
+    caller,
+    can,
+    config,
+    directories,
+    keep,
+    kept,
+    list_changed,
+    log,
+    progress,
+    resource_updated,
+    roots,
+    sample,
+)
+from ._codec import Field
+from ._content import Audio, Completion, Content, Contents, Entry, Image, Link, Message, Raw, Result
+from ._errors import Failure, InvalidParams, NotFound, PluginError, ProtocolError
+from ._http import FetchError, Headers, Response, fetch
+from ._plugin import Plugin
+
+plugin = Plugin()
+"""What the decorators register in."""
+tool = plugin.tool
+resource = plugin.resource
+prompt = plugin.prompt
+complete = plugin.complete
+instructions = plugin.instructions
+wants = plugin.wants
+
+__all__ = [
+    "Audio",
+    "Completion",
+    "Content",
+    "Contents",
+    "Directory",
+    "Entry",
+    "Failure",
+    "FetchError",
+    "Field",
+    "Form",
+    "Headers",
+    "Image",
+    "InvalidParams",
+    "Link",
+    "Message",
+    "NotFound",
+    "NotGiven",
+    "Page",
+    "PluginError",
+    "ProtocolError",
+    "Raw",
+    "Response",
+    "Result",
+    "Root",
+    "Roots",
+    "Sample",
+    "Sampled",
+    "ask",
+    "ask_all",
+    "ask_page",
+    "caller",
+    "can",
+    "complete",
+    "config",
+    "directories",
+    "fetch",
+    "instructions",
+    "keep",
+    "kept",
+    "list_changed",
+    "log",
+    "progress",
+    "prompt",
+    "resource",
+    "resource_updated",
+    "roots",
+    "sample",
+    "tool",
+    "wants",
+]

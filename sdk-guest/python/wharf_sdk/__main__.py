@@ -1,0 +1,29 @@
+"""`python -m wharf_sdk`"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from ._build import BuildError, build
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m wharf_sdk", description="Write wharf plugins in Python.")
+    command = parser.add_subparsers(required=True).add_parser("build", help="make a component of a plugin")
+    command.add_argument("plugin", type=Path, help="the plugin's first file")
+    command.add_argument("-o", "--output", type=Path, required=True, help="the component")
+    command.add_argument("-p", "--path", type=Path, action="append", default=[], help="a further folder to import from")
+    command.add_argument(
+        "--http", action=argparse.BooleanOptionalAction, help="whether to import HTTP; by itself: if the plugin names `fetch`"
+    )
+    options = parser.parse_args()
+    try:
+        print(build(options.plugin, options.output, options.path, options.http))
+    except BuildError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""`python -m wharf_sdk build`: makes a component of a plugin, by componentize-py."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+SDK = Path(__file__).resolve().parent
+COMPONENTIZE_PY = "0.25.1"
+ENTRY = "wharf_entry"
+REPORT = "report.json"
+
+
+class BuildError(Exception):
+    """Why there is no component, in the author's words."""
+
+
+def build(plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | None = None) -> str:
+    """Builds, and returns what there is to say about it."""
+    started = time.monotonic()
+    if not plugin.is_file():
+        raise BuildError(f"there is no file {plugin}")
+    module = plugin.stem
+    if not module.isidentifier() or module in sys.stdlib_module_names or module == "wharf_sdk":
+        raise BuildError(f"{plugin.name} needs another name: `import {module}` would not find it")
+    try:
+        version = metadata.version("componentize-py")
+    except metadata.PackageNotFoundError:
+        raise BuildError(
+            f"componentize-py is not installed for {sys.executable}: pip install componentize-py=={COMPONENTIZE_PY}"
+        ) from None
+    own = [plugin.resolve().parent, *(path.resolve() for path in paths)]
+    searched = [*own, SDK.parent, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))]
+    searched = [path for index, path in enumerate(searched) if path not in searched[:index]]
+    sources = list(_sources(plugin.resolve(), own))
+    http = _fetches(sources) if http is None else http
+    world = "plugin-http" if http else "plugin"
+
+    asked = [version, sys.version, world, module, *map(str, searched)]
+    asked += [_listing(path, output.resolve().parent) for path in searched]
+    beside = output.with_name(output.name + ".inputs")
+    if _unchanged(output, beside, asked):
+        return f"{output} is up to date"
+
+    with tempfile.TemporaryDirectory() as folder:
+        entry = Path(folder)
+        mounted = [entry, *searched]
+        roots = [f"/{index}/" for index, path in enumerate(mounted) if path in own]
+        (entry / f"{ENTRY}.py").write_text(
+            "import sys\n"
+            # Nothing is written beside the sources.
+            "sys.dont_write_bytecode = True\n"
+            "from wharf_sdk._entry import load\n"
+            "from wharf_sdk._wasm import Completions, Prompts, Resources, Tools\n"
+            f"load({module!r}, {roots!r}, {_imported_later(sources)!r}, '/0/{REPORT}')\n",
+            encoding="utf-8",
+        )
+        made = entry / "plugin.wasm"
+        said = _componentize(world, mounted, made)
+        component = made.read_bytes()
+        files = [_outside(file, mounted) for file in said["files"]]
+
+    for name, text in said["sections"].items():
+        component += _section(name, text.encode())
+    output.parent.mkdir(parents=True, exist_ok=True)
+    # Who watches the file sees all of it or nothing.
+    partial = output.with_name(output.name + ".partial")
+    partial.write_bytes(component)
+    os.replace(partial, output)
+    inputs = {str(file): _digest(file) for file in [*files, *sorted(SDK.rglob("*.wit"))] if file and file.is_file()}
+    beside.write_text(json.dumps({"asked": asked, "inputs": inputs, "output": _digest(output)}))
+
+    offers = [f"{len(said[kind])} {kind}" for kind in ("tools", "resources", "prompts") if said[kind]]
+    seconds = time.monotonic() - started
+    return f"{output}: {', '.join(offers)}, {len(component) / 1e6:.1f} MB, in {seconds:.1f} s"
+
+
+def _componentize(world: str, mounted: Sequence[Path], made: Path) -> dict[str, Any]:
+    """Runs componentize-py, and returns what the plugin said of itself."""
+    import componentize_py  # type: ignore[import-untyped]
+
+    problem = None
+    try:
+        componentize_py.componentize(
+            [SDK / "wit"], [f"wharf:python/{world}"], [], False, None, [str(path) for path in mounted], [], ENTRY, made,
+            False, [], [], False, None,
+        )  # fmt: skip
+    except AssertionError as error:
+        problem = str(error)
+    try:
+        said: dict[str, Any] = json.loads((mounted[0] / REPORT).read_text(encoding="utf-8"))
+    except OSError:
+        said = {}
+    if said.get("missing"):
+        why = _native(said["missing"], said["at"], mounted)
+        if why is None and said["absent"]:
+            why = _missing(said["missing"], said["at"])
+        if why is not None:
+            raise BuildError(why)
+    if "error" in said:
+        raise BuildError(said["error"])
+    if problem is not None:
+        raise BuildError(f"componentize-py failed: {problem}")
+    return said
+
+
+def _native(name: str, at: str, searched: Sequence[Path]) -> str | None:
+    """Why a module could not be imported, if it is compiled for a machine."""
+    for folder in searched:
+        whole = folder.joinpath(*name.split("."))
+        if any(whole.parent.glob(f"{whole.name}.*.so")) or any(whole.parent.glob(f"{whole.name}*.pyd")):
+            return (
+                f"`{name.partition('.')[0]}` cannot run inside of a plugin: its part `{name}` is compiled for this machine. "
+                f"Use a package that is written in Python alone ({at})"
+            )
+    return None
+
+
+def _missing(name: str, at: str) -> str:
+    """Why a module was not found."""
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return f"Python's module `{name}` does not exist inside of a plugin ({at})"
+    return f"`{name}` is not installed for {sys.executable}: pip install {top}, or whatever its package is called ({at})"
+
+
+def _sources(file: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, ast.Module]]:
+    """The plugin's own files: its first, and those of its folders that they import."""
+    waiting, seen = [file], set()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        try:
+            tree = ast.parse(one.read_bytes(), str(one))
+        except SyntaxError as problem:
+            raise BuildError(f"{problem.msg} ({one.name}, line {problem.lineno})") from None
+        yield one, tree
+        for name in _imports(ast.walk(tree)):
+            for folder in [*folders, one.parent]:
+                path = folder.joinpath(*name.split("."))
+                waiting.extend(found for found in (path.with_suffix(".py"), path / "__init__.py") if found.is_file())
+
+
+def _imports(nodes: Iterator[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (one.name for one in node.names)
+
+
+def _imported_later(sources: Sequence[tuple[Path, ast.Module]]) -> list[str]:
+    """What functions import when they are called. Nothing can be imported then, so the build does it."""
+    found: set[str] = set()
+    for _, tree in sources:
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                found.update(_imports(ast.walk(node)))
+    return sorted(found)
+
+
+def _fetches(sources: Sequence[tuple[Path, ast.Module]]) -> bool:
+    """Whether the plugin names `fetch`. Only then it imports HTTP, which operators see."""
+    for _, tree in sources:
+        for node in ast.walk(tree):
+            if "fetch" in (getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", "")):
+                return True
+    return False
+
+
+def _outside(file: str, mounted: Sequence[Path]) -> Path | None:
+    """A file of the component's, as this machine calls it. None for what componentize-py brings."""
+    first, _, rest = file.lstrip("/").partition("/")
+    return mounted[int(first)] / rest if first.isdigit() and int(first) > 0 else None
+
+
+def _listing(folder: Path, made: Path) -> str:
+    """What is in a folder: a package that was added could be imported where none was found before."""
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    kept = [name for name in names if name != "__pycache__" and folder / name != made and made != folder]
+    return hashlib.sha256("\0".join(kept).encode()).hexdigest()
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _unchanged(output: Path, beside: Path, asked: list[str]) -> bool:
+    """Whether the component was made of just this."""
+    try:
+        before = json.loads(beside.read_text())
+        inputs = {**before["inputs"], str(output): before["output"]}
+        return bool(before["asked"] == asked and all(_digest(Path(file)) == one for file, one in inputs.items()))
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _section(name: str, content: bytes) -> bytes:
+    """A custom section of WebAssembly."""
+
+    def sized(part: bytes) -> bytes:
+        size, length = b"", len(part)
+        while length > 0x7F:
+            size, length = size + bytes([length & 0x7F | 0x80]), length >> 7
+        return size + bytes([length]) + part
+
+    return b"\0" + sized(sized(name.encode()) + content)

@@ -1,0 +1,50 @@
+"""What runs inside of the component while it is built: imports the plugin, and tells the build how that went."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import sys
+import traceback
+from typing import Any
+
+from . import _errors, _wasm, plugin
+
+# Python imports these when they are first needed, which is too late in a component.
+LATER = ["encodings.ascii", "encodings.latin_1", "encodings.cp1252", "encodings.utf_16", "encodings.utf_8_sig", "_strptime"]
+
+
+def load(module: str, roots: list[str], later: list[str], report: str) -> None:
+    """Imports the plugin. `later`: what its functions import. `report`: the file to write to."""
+    _errors.roots[:] = roots
+    _wasm.prepare()
+    said: dict[str, Any] = {}
+    try:
+        importlib.import_module(module)
+        for name in [*LATER, *later]:
+            try:
+                importlib.import_module(name)
+            except ImportError:
+                # The function that wants it may be able to do without it; if not, the call says what is missing.
+                pass
+        _wasm.start(plugin)
+        said["sections"] = plugin.sections()
+        said.update(tools=list(plugin.tools), resources=list(plugin.resources), prompts=list(plugin.prompts))
+        said["files"] = sorted(
+            {str(one.__file__) for one in list(sys.modules.values()) if getattr(one, "__file__", None)}
+        )
+    except BaseException as error:
+        said["error"] = _errors.told(error)
+        said["trace"] = "".join(traceback.format_exception(error))
+        if isinstance(error, ImportError):
+            said["absent"] = isinstance(error, ModuleNotFoundError)
+            at = _errors.raised_at(error.__traceback__)
+            said["missing"], said["at"] = error.name, at[0] if at else module
+        raise
+    finally:
+        with open(report, "w", encoding="utf-8") as file:
+            json.dump(said, file)
+        # What is there now stays: who looks for garbage need not look at it, and so does not touch its memory in each call.
+        gc.collect()
+        gc.freeze()
