@@ -1,6 +1,7 @@
 """Tools that show what a plugin in this language can do; each language's have the same names and answers."""
 
 import json
+import os
 import random
 import secrets
 import time
@@ -31,10 +32,11 @@ def ability_read(path: Annotated[str, "Which file."]) -> str:
 
 @tool
 def ability_fetch(
-    url: Annotated[str, "What to get."], authorization: Annotated[Optional[str], "The header of that name."] = None
+    url: Annotated[str, "What to get."],
+    variable: Annotated[Optional[str], "The environment variable whose value is sent as `authorization`."] = None,
 ) -> str:
     """How a server answers."""
-    response = fetch(url, headers={"authorization": authorization} if authorization else None)
+    response = fetch(url, headers={"authorization": os.environ[variable]} if variable else None)
     return f"{response.status} {response.text}"
 
 
