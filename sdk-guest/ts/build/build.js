@@ -1,0 +1,78 @@
+// From an author's entry file to a component.
+
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
+
+import { bundle, witFolder } from "./bundle.js";
+import { check } from "./check.js";
+import { load } from "./packages.js";
+import { Problem } from "./problem.js";
+
+export const ENGINES = { starlingmonkey, quickjs };
+
+/** Builds, and returns the size of what was built. */
+export async function build({ entry, output, engine = "starlingmonkey", project = process.cwd() }) {
+  if (!(engine in ENGINES)) throw new Problem(`there is no engine ${engine}; there are: ${Object.keys(ENGINES).join(", ")}`);
+  const path = relative(project, resolve(project, entry));
+  const from = path.startsWith(".") ? path : `./${path}`;
+  const { cold, fetches, files, ...about } = await check({ entry: from, engine, project });
+  const { code } = await bundle({ entry: from, engine, project, cold });
+  const folder = await mkdtemp(join(tmpdir(), "wharf-sdk-"));
+  let component;
+  try {
+    const source = join(folder, "plugin.js");
+    await writeFile(source, code);
+    component = await ENGINES[engine]({ source, code, world: files ? `${engine}-files` : engine, fetches, project });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+  const bytes = Buffer.concat([component, ...sections(about)]);
+  const target = resolve(project, output);
+  await mkdir(dirname(target), { recursive: true });
+  await writeFile(target, bytes);
+  return bytes.length;
+}
+
+async function starlingmonkey({ source, world, fetches, project }) {
+  const { componentize } = await load("@bytecodealliance/componentize-js", project);
+  const { component } = await componentize({
+    sourcePath: source,
+    witPath: witFolder,
+    worldName: world,
+    disableFeatures: fetches ? ["fetch-event"] : ["http", "fetch-event"],
+  });
+  return component;
+}
+
+async function quickjs({ source, code, world, project }) {
+  const { componentize } = await load("componentize-qjs", project);
+  const { component } = await componentize({ jsSource: code, jsPath: source, moduleRoot: dirname(source), witPath: witFolder, world, sync: true });
+  return component;
+}
+
+/** Custom sections that wharf reads without running the plugin. */
+function sections({ instructions, wants }) {
+  const made = [];
+  if (instructions !== undefined) made.push(section("wharf:instructions", instructions, 2 << 10));
+  if (wants !== undefined) made.push(section("wharf:wants", JSON.stringify(wants), 16 << 10));
+  return made;
+}
+
+function section(name, text, most) {
+  const bytes = Buffer.from(text);
+  if (bytes.length > most) throw new Problem(`${name.slice("wharf:".length)}: ${bytes.length} bytes are more than ${most}`);
+  const content = Buffer.concat([leb(name.length), Buffer.from(name), bytes]);
+  return Buffer.concat([Buffer.from([0]), leb(content.length), content]);
+}
+
+/** A number as WebAssembly writes it. */
+function leb(number) {
+  const bytes = [];
+  for (let left = number; ; ) {
+    const low = left & 0x7f;
+    left >>>= 7;
+    bytes.push(left ? low | 0x80 : low);
+    if (!left) return Buffer.from(bytes);
+  }
+}
