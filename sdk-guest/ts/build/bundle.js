@@ -122,7 +122,7 @@ class Places {
     if (!found?.originalSource || found.generatedLine !== line - 1) return undefined;
     const path = resolve(this.#project, found.originalSource);
     const file = relative(this.#project, path);
-    const foreign = /(^|\/)node_modules\//.test(file) || path.startsWith(SDK) || isAbsolute(file) || file.startsWith("..") || file === "wharf-sdk-entry.js";
+    const foreign = /(^|\/)node_modules\//.test(file) || path.startsWith(LIB) || isAbsolute(file) || file.startsWith("..") || file === "wharf-sdk-entry.js";
     return foreign ? undefined : { file, line: found.originalLine + 1, column: found.originalColumn + 1 };
   }
 

@@ -50,10 +50,19 @@ const PATIENCE_MS = 20_000;
 
 /** Runs a plugin's top level. What it says of itself, and which tools' validators must not run before there is a call. */
 export async function check({ entry, engine, project }) {
+  const { exports, fetches, files } = await trial({ entry, engine, project });
+  const { fixed, instructions, wants } = exports.about;
+  const cold = fixed ? [...fixed.tools].filter(([, { schema }]) => schema.cold).map(([name]) => name) : [];
+  return { cold, fetches, files, instructions, wants };
+}
+
+/** The exports of a plugin, in Node.js. */
+export async function trial({ entry, engine, project }) {
   const shown = entry.replace(/^\.\//, "");
   const { code, places, fetches, files } = await bundle({ entry, engine, project, stubs: STUBS });
   if (fetches && engine === "quickjs") {
-    throw new Problem(`${places.ofWord(code, "fetch") ?? shown}: fetch is used, which QuickJS does not have; build with --engine starlingmonkey`);
+    const place = places.ofWord(code, "fetch") ?? shown;
+    throw new Problem(`${place}: fetch is used, which QuickJS does not have; build with --engine starlingmonkey`);
   }
   const context = vm.createContext(Object.fromEntries(GLOBALS[engine].map((name) => [name, globalThis[name]])));
   context.console = console;
@@ -61,13 +70,13 @@ export async function check({ entry, engine, project }) {
   try {
     vm.runInContext(`${code}\nglobalThis.__plugin = __plugin;`, context, { filename: "plugin.js", timeout: PATIENCE_MS });
   } catch (thrown) {
-    if (thrown?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") throw new Problem(`${shown}: it is still loading after ${PATIENCE_MS / 1000} seconds`);
+    if (thrown?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") {
+      throw new Problem(`${shown}: it is still loading after ${PATIENCE_MS / 1000} seconds`);
+    }
     const what = thrown?.stack ? told(thrown) : `something that is no Error was thrown: ${thrown}`;
     throw new Problem(`${places.inStack(thrown?.stack) ?? shown}: ${what}`);
   }
-  const { fixed, instructions, wants } = context.__plugin.about;
-  const cold = fixed ? [...fixed.tools].filter(([, { schema }]) => schema.cold).map(([name]) => name) : [];
-  return { cold, fetches, files, instructions, wants };
+  return { exports: context.__plugin, fetches, files };
 }
 
 function told({ name, message, atBuild }) {

@@ -32,20 +32,21 @@ export class TextDecoder {
   }
 }
 
-const LEAST = [0, 0, 0x80, 0x800, 0x10000];
+/** What the second byte may be where not all of 0x80 to 0xbf makes a code point. */
+const SECOND = { 0xe0: [0xa0, 0xbf], 0xed: [0x80, 0x9f], 0xf0: [0x90, 0xbf], 0xf4: [0x80, 0x8f] };
 
 /** The code point that begins here, and how many bytes it takes; none where the bytes are wrong. */
 function point(bytes, at) {
   const lead = bytes[at];
   if (lead < 0x80) return [lead, 1];
-  const length = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 0;
-  if (!length || lead >= 0xf5) return [undefined, 1];
+  if (lead < 0xc2 || lead > 0xf4) return [undefined, 1];
+  const length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
   let code = lead & (0xff >> (length + 1));
   for (let next = 1; next < length; next++) {
+    const [least, most] = (next === 1 && SECOND[lead]) || [0x80, 0xbf];
     const byte = bytes[at + next];
-    if (byte === undefined || (byte & 0xc0) !== 0x80) return [undefined, next];
+    if (byte === undefined || byte < least || byte > most) return [undefined, next];
     code = (code << 6) | (byte & 0x3f);
   }
-  const wrong = code < LEAST[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff);
-  return wrong ? [undefined, 1] : [code, length];
+  return [code, length];
 }
