@@ -20,12 +20,21 @@ function placed(path) {
   return { descriptor: best.descriptor, name: asked.slice(best.root.length + 1) || "." };
 }
 
-const CODES = { "no-entry": "ENOENT", access: "EACCES", "not-permitted": "EPERM", exist: "EEXIST", "is-directory": "EISDIR", "not-directory": "ENOTDIR", "not-empty": "ENOTEMPTY", "read-only": "EROFS" };
+const TOLD = {
+  "no-entry": ["ENOENT", "no such file or directory"],
+  access: ["EACCES", "permission denied"],
+  "not-permitted": ["EPERM", "operation not permitted"],
+  exist: ["EEXIST", "file already exists"],
+  "is-directory": ["EISDIR", "is a directory"],
+  "not-directory": ["ENOTDIR", "not a directory"],
+  "not-empty": ["ENOTEMPTY", "directory not empty"],
+  "bad-descriptor": ["EBADF", "bad file descriptor"],
+  "read-only": ["EROFS", "read-only file system"],
+};
 
 function problem(kind, path) {
-  const code = CODES[kind] ?? `E${String(kind).toUpperCase().replaceAll("-", "")}`;
-  const error = new Error(`${code}: ${String(kind).replaceAll("-", " ")}, ${path}`);
-  return Object.assign(error, { code, path });
+  const [code, words] = TOLD[kind] ?? [`E${kind.toUpperCase().replaceAll("-", "")}`, kind.replaceAll("-", " ")];
+  return Object.assign(new Error(`${code}: ${words}, ${path}`), { code, path });
 }
 
 function tried(path, work) {

@@ -5,8 +5,21 @@ export class TextEncoder {
     return "utf-8";
   }
   encode(text = "") {
-    const escaped = unescape(encodeURIComponent(String(text).toWellFormed()));
-    return Uint8Array.from(escaped, (character) => character.charCodeAt(0));
+    const given = String(text).toWellFormed();
+    const bytes = new Uint8Array(given.length * 3);
+    let length = 0;
+    for (let at = 0; at < given.length; at++) {
+      const code = given.codePointAt(at);
+      if (code < 0x80) {
+        bytes[length++] = code;
+        continue;
+      }
+      const more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+      bytes[length++] = (0xf00 >> more) & 0xff | (code >> (6 * more));
+      for (let left = more - 1; left >= 0; left--) bytes[length++] = 0x80 | ((code >> (6 * left)) & 0x3f);
+      if (more === 3) at++;
+    }
+    return bytes.slice(0, length);
   }
 }
 
@@ -21,14 +34,20 @@ export class TextDecoder {
   }
   decode(input = new Uint8Array()) {
     const bytes = ArrayBuffer.isView(input) ? new Uint8Array(input.buffer, input.byteOffset, input.byteLength) : new Uint8Array(input);
-    let text = "";
+    // Put together in pieces: a string that grows by each character is copied each time.
+    const pieces = [];
+    let codes = [];
     for (let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0; at < bytes.length; ) {
       const [code, length] = point(bytes, at);
       if (code === undefined && this.#fatal) throw new TypeError("the bytes are not UTF-8");
-      text += code === undefined ? "\ufffd" : String.fromCodePoint(code);
+      codes.push(code ?? 0xfffd);
       at += length;
+      if (codes.length === 4096 || at >= bytes.length) {
+        pieces.push(String.fromCodePoint(...codes));
+        codes = [];
+      }
     }
-    return text;
+    return pieces.join("");
   }
 }
 
