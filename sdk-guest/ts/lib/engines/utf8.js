@@ -15,7 +15,7 @@ export class TextEncoder {
         continue;
       }
       const more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-      bytes[length++] = (0xf00 >> more) & 0xff | (code >> (6 * more));
+      bytes[length++] = LEADS[more] | (code >> (6 * more));
       for (let left = more - 1; left >= 0; left--) bytes[length++] = 0x80 | ((code >> (6 * left)) & 0x3f);
       if (more === 3) at++;
     }
@@ -50,6 +50,9 @@ export class TextDecoder {
     return pieces.join("");
   }
 }
+
+/** How the first byte begins by the number of those that follow. */
+const LEADS = [0, 0xc0, 0xe0, 0xf0];
 
 /** What the second byte may be where not all of 0x80 to 0xbf makes a code point. */
 const SECOND = { 0xe0: [0xa0, 0xbf], 0xed: [0x80, 0x9f], 0xf0: [0x90, 0xbf], 0xf4: [0x80, 0x8f] };
