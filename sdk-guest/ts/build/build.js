@@ -1,6 +1,6 @@
 // From an author's entry file to a component.
 
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 
@@ -16,14 +16,17 @@ export async function build({ entry, output, engine = "starlingmonkey", project 
   if (!(engine in ENGINES)) throw new Problem(`there is no engine ${engine}; there are: ${Object.keys(ENGINES).join(", ")}`);
   const path = relative(project, resolve(project, entry));
   const from = path.startsWith(".") ? path : `./${path}`;
-  const { cold, fetches, files, ...about } = await check({ entry: from, engine, project });
-  const { code } = await bundle({ entry: from, engine, project, cold });
+  const { cold, fetches, ...about } = await check({ entry: from, engine, project });
+  const { code, imports } = await bundle({ entry: from, engine, project, cold });
   const folder = await mkdtemp(join(tmpdir(), "wharf-sdk-"));
   let component;
   try {
     const source = join(folder, "plugin.js");
     await writeFile(source, code);
-    component = await ENGINES[engine]({ source, code, world: files ? `${engine}-files` : engine, fetches, project });
+    const wit = join(folder, "wit");
+    await cp(witFolder, wit, { recursive: true });
+    await writeFile(join(wit, "world.wit"), world(imports));
+    component = await ENGINES[engine]({ source, code, wit, fetches, project });
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -34,20 +37,34 @@ export async function build({ entry, output, engine = "starlingmonkey", project 
   return bytes.length;
 }
 
-async function starlingmonkey({ source, world, fetches, project }) {
+/** The whole contract, and of WASI what this plugin's modules import: a plugin asks for no more than it uses. */
+function world(imports) {
+  const lines = ["include wharf:plugin/full-plugin@0.1.0;", ...imports.map((name) => `import ${name};`)];
+  return `package wharf-sdk:javascript@0.1.0;\n\nworld plugin {\n  ${lines.join("\n  ")}\n}\n`;
+}
+
+async function starlingmonkey({ source, wit, fetches, project }) {
   const { componentize } = await load("@bytecodealliance/componentize-js", project);
   const { component } = await componentize({
     sourcePath: source,
-    witPath: witFolder,
-    worldName: world,
+    witPath: wit,
+    worldName: "plugin",
     disableFeatures: fetches ? ["fetch-event"] : ["http", "fetch-event"],
   });
   return component;
 }
 
-async function quickjs({ source, code, world, project }) {
+async function quickjs({ source, code, wit, project }) {
   const { componentize } = await load("componentize-qjs", project);
-  const { component } = await componentize({ jsSource: code, jsPath: source, moduleRoot: dirname(source), witPath: witFolder, world, sync: true });
+  const { component } = await componentize({
+    jsSource: code,
+    jsPath: source,
+    moduleRoot: dirname(source),
+    witPath: wit,
+    world: "plugin",
+    // Without it the component needs the component model's async, which WASI 0.2 has not.
+    sync: true,
+  });
   return component;
 }
 

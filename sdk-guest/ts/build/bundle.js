@@ -9,7 +9,7 @@ import { Problem } from "./problem.js";
 
 const SDK = fileURLToPath(new URL("..", import.meta.url));
 const LIB = join(SDK, "lib");
-const OURS = { "wharf-sdk": "index.js", "wharf-sdk/files": "files.js" };
+const OURS = { "wharf-sdk": "index.js", "wharf-sdk/files": "files.js", "wharf-sdk/env": "env.js" };
 const PLACES = '"the build puts places here"';
 const NODE = new RegExp(`^(node:.*|(${builtinModules.filter((name) => !name.startsWith("_")).join("|")})(/.*)?)$`);
 
@@ -46,16 +46,15 @@ export async function bundle({ entry, engine, project, stubs, cold = [] }) {
   } catch (failed) {
     throw failed.errors ? new Problem(failed.errors.map((error) => said(error, entry)).join("\n")) : failed;
   }
-  const used = Object.values(made.metafile.outputs).flatMap(({ inputs }) => (inputs ? Object.entries(inputs) : []));
-  const uses = (file) => used.some(([name, { bytesInOutput }]) => bytesInOutput > 0 && resolve(project, name) === join(LIB, file));
+  const [{ inputs, imports }] = Object.values(made.metafile.outputs).filter(({ entryPoint }) => entryPoint);
   const code = made.outputFiles.find(({ path }) => path.endsWith(".js")).text;
   const map = new SourceMap(JSON.parse(made.outputFiles.find(({ path }) => path.endsWith(".map")).text));
   const places = new Places(map, project);
   return {
     code: code.replace(PLACES, () => JSON.stringify(places.table(code))),
     places,
-    fetches: uses("engines/fetch.js"),
-    files: uses("files.js"),
+    fetches: Object.keys(inputs).some((name) => resolve(project, name) === join(LIB, "engines/fetch.js")),
+    imports: imports.map(({ path }) => path).filter((path) => path.startsWith("wasi:")),
   };
 }
 
@@ -78,7 +77,7 @@ function modules(engine, stubs) {
   return {
     name: "wharf-sdk",
     setup(build) {
-      build.onResolve({ filter: /^wharf-sdk(\/files)?$/ }, ({ path }) => ({ path: join(LIB, OURS[path]), sideEffects: false }));
+      build.onResolve({ filter: /^wharf-sdk(\/(files|env))?$/ }, ({ path }) => ({ path: join(LIB, OURS[path]), sideEffects: false }));
       build.onResolve({ filter: /^wharf-sdk:lib\// }, ({ path }) => ({ path: join(LIB, path.slice("wharf-sdk:lib/".length)) }));
       build.onResolve({ filter: /^wharf-sdk:engine$/ }, ({ path }) => ({ path, namespace: "engine" }));
       build.onLoad({ filter: /.*/, namespace: "engine" }, () => ({

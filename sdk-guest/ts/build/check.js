@@ -11,6 +11,7 @@ const STUBS = {
   "wharf:plugin/host@0.1.0": host(["log", "progress", "listChanged", "resourceUpdated", "config", "directories"]),
   "wasi:clocks/monotonic-clock@0.2.0": host(["now", "subscribeDuration"]),
   "wasi:random/random@0.2.0": host(["getRandomBytes"]),
+  "wasi:cli/environment@0.2.0": host(["getEnvironment"]),
   "wasi:filesystem/preopens@0.2.0": host(["getDirectories"]),
 };
 
@@ -50,16 +51,16 @@ const PATIENCE_MS = 20_000;
 
 /** Runs a plugin's top level. What it says of itself, and which tools' validators must not run before there is a call. */
 export async function check({ entry, engine, project }) {
-  const { exports, fetches, files } = await trial({ entry, engine, project });
+  const { exports, fetches } = await trial({ entry, engine, project });
   const { fixed, instructions, wants } = exports.about;
   const cold = fixed ? [...fixed.tools].filter(([, { schema }]) => schema.cold).map(([name]) => name) : [];
-  return { cold, fetches, files, instructions, wants };
+  return { cold, fetches, instructions, wants };
 }
 
 /** The exports of a plugin, in Node.js. */
 export async function trial({ entry, engine, project }) {
   const shown = entry.replace(/^\.\//, "");
-  const { code, places, fetches, files } = await bundle({ entry, engine, project, stubs: STUBS });
+  const { code, places, fetches } = await bundle({ entry, engine, project, stubs: STUBS });
   if (fetches && engine === "quickjs") {
     const place = places.ofWord(code, "fetch") ?? shown;
     throw new Problem(`${place}: fetch is used, which QuickJS does not have; build with --engine starlingmonkey`);
@@ -76,7 +77,7 @@ export async function trial({ entry, engine, project }) {
     const what = thrown?.stack ? told(thrown) : `something that is no Error was thrown: ${thrown}`;
     throw new Problem(`${places.inStack(thrown?.stack) ?? shown}: ${what}`);
   }
-  return { exports: context.__plugin, fetches, files };
+  return { exports: context.__plugin, fetches };
 }
 
 function told({ name, message, atBuild }) {

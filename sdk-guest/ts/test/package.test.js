@@ -13,7 +13,7 @@ const run = (program, ...args) => execFileSync(program, args, { cwd: ROOT, encod
 test("the package has what an author needs and nothing else", () => {
   const [{ files }] = JSON.parse(run("npm", "pack", "--dry-run", "--json"));
   const names = files.map(({ path }) => path);
-  for (const name of ["package.json", "README.md", "bin/wharf-sdk.js", "build/build.js", "lib/index.js", "lib/index.d.ts", "lib/files.d.ts", "wit/world.wit", "wit/deps/wharf-plugin/tools.wit"]) {
+  for (const name of ["package.json", "README.md", "bin/wharf-sdk.js", "build/build.js", "lib/index.js", "lib/index.d.ts", "lib/files.d.ts", "lib/env.js", "wit/deps/wasi-cli.wit", "wit/deps/wharf-plugin/tools.wit"]) {
     assert.ok(names.includes(name), `${name} is missing`);
   }
   assert.deepEqual(names.filter((name) => !/^(package\.json|README\.md|(bin|build|lib|wit)\/)/.test(name)), []);
