@@ -12,7 +12,11 @@ function asked() {
   try {
     const { values, positionals } = parseArgs({
       allowPositionals: true,
-      options: { output: { type: "string", short: "o" }, engine: { type: "string" }, help: { type: "boolean", short: "h" } },
+      options: {
+        output: { type: "string", short: "o" },
+        engine: { type: "string" },
+        help: { type: "boolean", short: "h" },
+      },
     });
     const [command, entry, ...rest] = positionals;
     if (values.help) return { help: true };

@@ -13,7 +13,8 @@ export const ENGINES = { starlingmonkey, quickjs };
 
 /** Builds, and returns the size of what was built. */
 export async function build({ entry, output, engine = "starlingmonkey", project = process.cwd() }) {
-  if (!(engine in ENGINES)) throw new Problem(`there is no engine ${engine}; there are: ${Object.keys(ENGINES).join(", ")}`);
+  if (!(engine in ENGINES))
+    throw new Problem(`there is no engine ${engine}; there are: ${Object.keys(ENGINES).join(", ")}`);
   const path = relative(project, resolve(project, entry));
   const from = path.startsWith(".") ? path : `./${path}`;
   const { cold, fetches, ...about } = await check({ entry: from, engine, project });
@@ -78,7 +79,8 @@ function sections({ instructions, wants }) {
 
 function section(name, text, most) {
   const bytes = Buffer.from(text);
-  if (bytes.length > most) throw new Problem(`${name.slice("wharf:".length)}: ${bytes.length} bytes are more than ${most}`);
+  if (bytes.length > most)
+    throw new Problem(`${name.slice("wharf:".length)}: ${bytes.length} bytes are more than ${most}`);
   const content = Buffer.concat([leb(name.length), Buffer.from(name), bytes]);
   return Buffer.concat([Buffer.from([0]), leb(content.length), content]);
 }
@@ -86,7 +88,7 @@ function section(name, text, most) {
 /** A number as WebAssembly writes it. */
 function leb(number) {
   const bytes = [];
-  for (let left = number; ; ) {
+  for (let left = number; ;) {
     const low = left & 0x7f;
     left >>>= 7;
     bytes.push(left ? low | 0x80 : low);

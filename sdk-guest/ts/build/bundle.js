@@ -77,19 +77,32 @@ function modules(engine, stubs) {
   return {
     name: "wharf-sdk",
     setup(build) {
-      build.onResolve({ filter: /^wharf-sdk(\/(files|env))?$/ }, ({ path }) => ({ path: join(LIB, OURS[path]), sideEffects: false }));
-      build.onResolve({ filter: /^wharf-sdk:lib\// }, ({ path }) => ({ path: join(LIB, path.slice("wharf-sdk:lib/".length)) }));
+      build.onResolve({ filter: /^wharf-sdk(\/(files|env))?$/ }, ({ path }) => ({
+        path: join(LIB, OURS[path]),
+        sideEffects: false,
+      }));
+      build.onResolve({ filter: /^wharf-sdk:lib\// }, ({ path }) => ({
+        path: join(LIB, path.slice("wharf-sdk:lib/".length)),
+      }));
       build.onResolve({ filter: /^wharf-sdk:engine$/ }, ({ path }) => ({ path, namespace: "engine" }));
       build.onLoad({ filter: /.*/, namespace: "engine" }, () => ({
         // A 64-bit number is a BigInt in one engine's bindings, a number in the other's.
         contents: `export const size = ${engine === "quickjs" ? "Number" : "BigInt"};`,
       }));
-      build.onResolve({ filter: /^(wharf|wasi):/ }, ({ path }) => (stubs ? { path, namespace: "stub" } : { path, external: true }));
+      build.onResolve({ filter: /^(wharf|wasi):/ }, ({ path }) =>
+        stubs ? { path, namespace: "stub" } : { path, external: true },
+      );
       build.onLoad({ filter: /.*/, namespace: "stub" }, ({ path }) => ({ contents: stubs[path], loader: "js" }));
       build.onResolve({ filter: NODE }, ({ path, importer }) => {
-        const files = /^(node:)?fs(\/promises)?$/.test(path) ? '; files are read and written with "wharf-sdk/files"' : "";
-        const by = importer.includes("node_modules") ? `, which ${importer.slice(importer.lastIndexOf("node_modules/") + 13)} wants,` : "";
-        return { errors: [{ text: `"${path}"${by} is a part of Node.js, and a plugin does not run in Node.js${files}` }] };
+        const files = /^(node:)?fs(\/promises)?$/.test(path)
+          ? '; files are read and written with "wharf-sdk/files"'
+          : "";
+        const by = importer.includes("node_modules")
+          ? `, which ${importer.slice(importer.lastIndexOf("node_modules/") + 13)} wants,`
+          : "";
+        return {
+          errors: [{ text: `"${path}"${by} is a part of Node.js, and a plugin does not run in Node.js${files}` }],
+        };
       });
     },
   };
@@ -100,8 +113,11 @@ function said({ text, location }, from) {
   if (/^No matching export .* for import "default"$/.test(text) && location?.file === "wharf-sdk-entry.js") {
     return `${entry}: there is no default export; end it with \`export default plugin([…])\``;
   }
-  if (/^Could not resolve/.test(text) && location?.file === "wharf-sdk-entry.js") return `${entry}: there is no such file`;
-  const problem = /^Top-level await/.test(text) ? "await works only within functions: nothing can be waited for while the module loads" : text;
+  if (/^Could not resolve/.test(text) && location?.file === "wharf-sdk-entry.js")
+    return `${entry}: there is no such file`;
+  const problem = /^Top-level await/.test(text)
+    ? "await works only within functions: nothing can be waited for while the module loads"
+    : text;
   return location ? `${location.file}:${location.line}:${location.column + 1}: ${problem}` : problem;
 }
 
@@ -121,7 +137,12 @@ class Places {
     if (!found?.originalSource || found.generatedLine !== line - 1) return undefined;
     const path = resolve(this.#project, found.originalSource);
     const file = relative(this.#project, path);
-    const foreign = /(^|\/)node_modules\//.test(file) || path.startsWith(LIB) || isAbsolute(file) || file.startsWith("..") || file === "wharf-sdk-entry.js";
+    const foreign =
+      /(^|\/)node_modules\//.test(file) ||
+      path.startsWith(LIB) ||
+      isAbsolute(file) ||
+      file.startsWith("..") ||
+      file === "wharf-sdk-entry.js";
     return foreign ? undefined : { file, line: found.originalLine + 1, column: found.originalColumn + 1 };
   }
 
@@ -151,7 +172,8 @@ class Places {
       const place = this.find(index + 1, text.length - text.trimStart().length + 1);
       const last = table.at(-1);
       if (!place) return;
-      const next = last && last[1] === place.file && index + 1 === last[0] + last[3] && place.line === last[2] + last[3];
+      const next =
+        last && last[1] === place.file && index + 1 === last[0] + last[3] && place.line === last[2] + last[3];
       if (next) last[3]++;
       else table.push([index + 1, place.file, place.line, 1]);
     });
@@ -160,4 +182,3 @@ class Places {
 }
 
 export const witFolder = join(SDK, "wit");
-

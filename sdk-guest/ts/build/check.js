@@ -17,7 +17,31 @@ const STUBS = {
 
 /** What each engine has beside the language itself. */
 const GLOBALS = {
-  starlingmonkey: ["URL", "URLSearchParams", "TextEncoder", "TextDecoder", "structuredClone", "atob", "btoa", "queueMicrotask", "Headers", "Request", "Response", "ReadableStream", "WritableStream", "TransformStream", "CompressionStream", "DecompressionStream", "AbortController", "AbortSignal", "Event", "EventTarget", "Blob", "FormData", "DOMException"],
+  starlingmonkey: [
+    "URL",
+    "URLSearchParams",
+    "TextEncoder",
+    "TextDecoder",
+    "structuredClone",
+    "atob",
+    "btoa",
+    "queueMicrotask",
+    "Headers",
+    "Request",
+    "Response",
+    "ReadableStream",
+    "WritableStream",
+    "TransformStream",
+    "CompressionStream",
+    "DecompressionStream",
+    "AbortController",
+    "AbortSignal",
+    "Event",
+    "EventTarget",
+    "Blob",
+    "FormData",
+    "DOMException",
+  ],
   quickjs: ["atob", "btoa", "queueMicrotask", "DOMException"],
 };
 
@@ -69,7 +93,10 @@ export async function trial({ entry, engine, project }) {
   context.console = console;
   vm.runInContext(GUARDS, context);
   try {
-    vm.runInContext(`${code}\nglobalThis.__plugin = __plugin;`, context, { filename: "plugin.js", timeout: PATIENCE_MS });
+    vm.runInContext(`${code}\nglobalThis.__plugin = __plugin;`, context, {
+      filename: "plugin.js",
+      timeout: PATIENCE_MS,
+    });
   } catch (thrown) {
     if (thrown?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") {
       throw new Problem(`${shown}: it is still loading after ${PATIENCE_MS / 1000} seconds`);

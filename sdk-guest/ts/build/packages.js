@@ -18,5 +18,7 @@ export async function load(name, project) {
     }
     if (folder === dirname(folder)) break;
   }
-  throw new Problem(`${name} is not installed; run: npm install --save-dev --save-exact ${name}@${peerDependencies[name]}`);
+  throw new Problem(
+    `${name} is not installed; run: npm install --save-dev --save-exact ${name}@${peerDependencies[name]}`,
+  );
 }

@@ -15,7 +15,9 @@ export function form(message, schema) {
       if (action !== "accept") return { action };
       const content = JSON.parse(answer.val);
       const value = validate ? validate(content) : content;
-      return typeof value?.then === "function" ? value.then((content) => ({ action, content })) : { action, content: value };
+      return typeof value?.then === "function"
+        ? value.then((content) => ({ action, content }))
+        : { action, content: value };
     },
   };
 }

@@ -30,7 +30,8 @@ export function contents(uri, data, mimeType, more = {}) {
 
 const KINDS = ["text", "image", "audio", "link", "embedded", "raw"];
 
-export const isContent = (value) => typeof value === "object" && value !== null && KINDS.includes(value.tag) && "val" in value;
+export const isContent = (value) =>
+  typeof value === "object" && value !== null && KINDS.includes(value.tag) && "val" in value;
 
 /** Text and content blocks as a list of content; `undefined` if anything else is in it. */
 export function asContent(value) {

@@ -14,7 +14,9 @@ export const tool = (name, options) => ({ kind: "tool", name, made: toolOf(name,
 /** A resource, or with `{variables}` in its URI a template: `read` gets the variables and the call. */
 export function resource(uri, options) {
   const template = typeof uri === "string" && uri.includes("{");
-  return template ? { kind: "template", made: templateOf(uri, options) } : { kind: "resource", name: uri, made: resourceOf(uri, options) };
+  return template
+    ? { kind: "template", made: templateOf(uri, options) }
+    : { kind: "resource", name: uri, made: resourceOf(uri, options) };
 }
 
 /** A prompt: `get` gets the arguments and the call. */
@@ -58,7 +60,8 @@ function toolOf(name, options) {
   const { description, title, input, output, hints, needs = [], task = "forbidden", askBeforeTask = false } = options;
   need(typeof description === "string" && description, `tool \`${name}\` needs a description: a model chooses by it`);
   need(TASKS.includes(task), `tool \`${name}\`: \`task\` is one of ${TASKS.join(", ")}`);
-  for (const one of needs) need(NEEDS.includes(one), `tool \`${name}\`: \`needs\` knows ${NEEDS.join(", ")}, not ${one}`);
+  for (const one of needs)
+    need(NEEDS.includes(one), `tool \`${name}\`: \`needs\` knows ${NEEDS.join(", ")}, not ${one}`);
   const given = readSchema(input, "input", `\`input\` of tool \`${name}\``);
   const told = output && readSchema(output, "output", `\`output\` of tool \`${name}\``);
   const listed = {
@@ -75,7 +78,13 @@ function toolOf(name, options) {
       more: more({ icons: options.icons, _meta: options.meta }),
     },
   };
-  return { listed, schema: given, validate: given.validate, run: options.run, finish: (value) => toolOutcome(name, told, value) };
+  return {
+    listed,
+    schema: given,
+    validate: given.validate,
+    run: options.run,
+    finish: (value) => toolOutcome(name, told, value),
+  };
 }
 
 function toolOutcome(name, structured, value) {
@@ -87,7 +96,10 @@ function toolOutcome(name, structured, value) {
     return { tag: "done", val: { content: blocks, structured: data, isError, more: more({ _meta: meta }) } };
   }
   if (structured) {
-    need(typeof value === "object" && value !== null && !Array.isArray(value), returned("tool", name, value, "its `output` says an object"));
+    need(
+      typeof value === "object" && value !== null && !Array.isArray(value),
+      returned("tool", name, value, "its `output` says an object"),
+    );
     return { tag: "structured", val: JSON.stringify(value) };
   }
   if (typeof value === "string") return { tag: "text", val: value };
@@ -97,12 +109,22 @@ function toolOutcome(name, structured, value) {
 }
 
 function returned(what, name, value, hint) {
-  const kind = value === null ? "null" : Array.isArray(value) ? "a list" : typeof value === "object" ? "an object" : `a ${typeof value}`;
+  const kind =
+    value === null
+      ? "null"
+      : Array.isArray(value)
+        ? "a list"
+        : typeof value === "object"
+          ? "an object"
+          : `a ${typeof value}`;
   return `the ${what} \`${name}\` returned ${kind}: ${hint}`;
 }
 
 function resourceOf(uri, options) {
-  need(typeof uri === "string" && /^[a-z][a-z0-9+.-]*:/i.test(uri), `resource ${shown(uri)}: a URI begins with its scheme`);
+  need(
+    typeof uri === "string" && /^[a-z][a-z0-9+.-]*:/i.test(uri),
+    `resource ${shown(uri)}: a URI begins with its scheme`,
+  );
   need(typeof options?.read === "function", `resource \`${uri}\` needs a function \`read\``);
   const { name = uri, description, mimeType } = options;
   const { title, size, annotations, icons, meta } = options;
@@ -160,9 +182,13 @@ function decoded(text) {
 function readOutcome(uri, mimeType, value) {
   if (typeof value === "string") return { tag: "text", val: value };
   if (value === undefined || value === null) throw resourceNotFound(uri);
-  if (value instanceof Uint8Array) return { tag: "done", val: [{ uri, mimeType, body: { tag: "bytes", val: value }, more: undefined }] };
+  if (value instanceof Uint8Array)
+    return { tag: "done", val: [{ uri, mimeType, body: { tag: "bytes", val: value }, more: undefined }] };
   const list = Array.isArray(value) ? value : [value];
-  need(list.every((one) => one?.body?.tag), returned("resource", uri, value, "return a string, a Uint8Array or contents()"));
+  need(
+    list.every((one) => one?.body?.tag),
+    returned("resource", uri, value, "return a string, a Uint8Array or contents()"),
+  );
   return { tag: "done", val: list };
 }
 
@@ -187,7 +213,10 @@ function promptOutcome(name, value) {
   if (typeof value === "string") return { tag: "text", val: value };
   const { description, messages } = Array.isArray(value) ? { messages: value } : (value ?? {});
   const list = Array.isArray(messages) ? messages : undefined;
-  const made = list?.map(({ role, content }) => ({ role, content: typeof content === "string" ? text(content) : content }));
+  const made = list?.map(({ role, content }) => ({
+    role,
+    content: typeof content === "string" ? text(content) : content,
+  }));
   const right = made?.every(({ role, content }) => (role === "user" || role === "assistant") && isContent(content));
   need(right, returned("prompt", name, value, "return a string, or a list of user(…) and assistant(…)"));
   return { tag: "done", val: { description, messages: made, more: undefined } };

@@ -15,7 +15,11 @@ export interface Stats extends Kind {
 export function readFile(path: string): Promise<Uint8Array>;
 export function readFile(path: string, encoding: "utf8" | "utf-8" | { encoding: "utf8" | "utf-8" }): Promise<string>;
 /** `flag: "a"` appends, `"wx"` fails if the file is there. */
-export function writeFile(path: string, data: string | Uint8Array, options?: { flag?: "w" | "wx" | "a" }): Promise<void>;
+export function writeFile(
+  path: string,
+  data: string | Uint8Array,
+  options?: { flag?: "w" | "wx" | "a" },
+): Promise<void>;
 export function appendFile(path: string, data: string | Uint8Array): Promise<void>;
 export function readdir(path: string): Promise<string[]>;
 export function readdir(path: string, options: { withFileTypes: true }): Promise<Array<Kind & { name: string }>>;

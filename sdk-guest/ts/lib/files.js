@@ -65,7 +65,7 @@ export async function readFile(path, options) {
     using(opened(place, {}, READ), (file) => {
       const pieces = [];
       let length = 0;
-      for (let end = false; !end; ) {
+      for (let end = false; !end;) {
         const [piece, last] = file.read(size(CHUNK), size(length));
         pieces.push(piece);
         length += piece.length;
@@ -90,7 +90,7 @@ export async function writeFile(path, data, { flag = "w" } = {}) {
   tried(path, (place) =>
     using(opened(place, how, WRITE), (file) => {
       let at = flag === "a" ? Number(file.stat().size) : 0;
-      for (let done = 0; done < bytes.length; ) {
+      for (let done = 0; done < bytes.length;) {
         const wrote = Number(file.write(bytes.subarray(done, done + CHUNK), size(at)));
         done += wrote;
         at += wrote;
@@ -121,7 +121,11 @@ const kinds = (type) => ({
 });
 
 export async function stat(path) {
-  const { type, size, dataModificationTimestamp: changed } = tried(path, ({ descriptor, name }) => descriptor.statAt({ symlinkFollow: true }, name));
+  const {
+    type,
+    size,
+    dataModificationTimestamp: changed,
+  } = tried(path, ({ descriptor, name }) => descriptor.statAt({ symlinkFollow: true }, name));
   const mtimeMs = changed ? Number(changed.seconds) * 1000 + changed.nanoseconds / 1e6 : 0;
   return { size: Number(size), mtimeMs, mtime: new Date(mtimeMs), ...kinds(type) };
 }

@@ -15,7 +15,10 @@ function outside() {
 export const config = () => JSON.parse(outside().config());
 
 /** The directories that are open to this call. */
-export const directories = () => outside().directories().map(({ path, writable }) => ({ path, writable }));
+export const directories = () =>
+  outside()
+    .directories()
+    .map(({ path, writable }) => ({ path, writable }));
 
 export function log(level, message, data) {
   outside().log(level, String(message), data === undefined ? undefined : JSON.stringify(data));

@@ -19,7 +19,12 @@ export interface StandardSchema<Input = any, Output = Input> {
 
 type Validated<Output> =
   | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: ReadonlyArray<{ readonly message: string; readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined }> };
+  | {
+      readonly issues: ReadonlyArray<{
+        readonly message: string;
+        readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined;
+      }>;
+    };
 
 /** A JSON Schema of an object, written by hand. wharf checks arguments by it. */
 export interface JsonSchema {
@@ -33,10 +38,14 @@ export interface JsonSchema {
 export type Schema = StandardSchema | JsonSchema;
 
 /** What a schema gives to a function. */
-export type Out<S> = S extends { readonly "~standard": { readonly types?: { readonly output: infer T } | undefined } } ? T : any;
+export type Out<S> = S extends { readonly "~standard": { readonly types?: { readonly output: infer T } | undefined } }
+  ? T
+  : any;
 
 /** What a schema takes from a function. */
-export type In<S> = S extends { readonly "~standard": { readonly types?: { readonly input: infer T } | undefined } } ? T : any;
+export type In<S> = S extends { readonly "~standard": { readonly types?: { readonly input: infer T } | undefined } }
+  ? T
+  : any;
 
 type Awaitable<T> = T | PromiseLike<T>;
 
@@ -57,7 +66,15 @@ export function audio(data: Uint8Array, mimeType?: string): Content;
 export function link(
   uri: string,
   name: string,
-  more?: { mimeType?: string; title?: string; description?: string; size?: number; annotations?: Json; icons?: Json; _meta?: Json },
+  more?: {
+    mimeType?: string;
+    title?: string;
+    description?: string;
+    size?: number;
+    annotations?: Json;
+    icons?: Json;
+    _meta?: Json;
+  },
 ): Content;
 /** A resource's contents within a result. */
 export function embedded(uri: string, data: string | Uint8Array, mimeType?: string): Content;
@@ -80,7 +97,12 @@ export interface ToolResult {
 }
 
 /** Content beside structured data, an error that the tool words itself, `_meta`. */
-export function result(members: { content?: ReadonlyArray<string | Content>; structured?: object; isError?: boolean; meta?: Json }): ToolResult;
+export function result(members: {
+  content?: ReadonlyArray<string | Content>;
+  structured?: object;
+  isError?: boolean;
+  meta?: Json;
+}): ToolResult;
 
 export interface Message {
   readonly role: "user" | "assistant";
@@ -223,7 +245,8 @@ export type Variables<U extends string> = U extends `${string}{${infer V}}${infe
   : unknown;
 
 /** Suggestions: a list, of which wharf gets what begins as typed, or a function of what is typed and the arguments already chosen. */
-export type Complete = readonly string[] | ((value: string, others: Record<string, string>) => Awaitable<readonly string[]>);
+export type Complete =
+  readonly string[] | ((value: string, others: Record<string, string>) => Awaitable<readonly string[]>);
 
 export interface ResourceOptions<U extends string> {
   name?: string;
@@ -238,7 +261,10 @@ export interface ResourceOptions<U extends string> {
   /** Suggestions for the variables of a template. */
   complete?: Partial<Record<keyof Variables<U>, Complete>>;
   /** `undefined` says that there is no such resource. */
-  read: (about: Variables<U> & { uri: string }, call: Call) => Awaitable<string | Uint8Array | Contents | readonly Contents[] | undefined>;
+  read: (
+    about: Variables<U> & { uri: string },
+    call: Call,
+  ) => Awaitable<string | Uint8Array | Contents | readonly Contents[] | undefined>;
 }
 
 /** Something a client can read by URI; with `{variable}` or `{+variable}` in it, which may hold slashes, a template. */
@@ -258,7 +284,10 @@ export function prompt<const A extends Record<string, PromptArgument> = {}>(
     args?: A;
     icons?: Json;
     meta?: Json;
-    get: (args: PromptArgs<A>, call: Call) => Awaitable<string | readonly Message[] | { description?: string; messages: readonly Message[] }>;
+    get: (
+      args: PromptArgs<A>,
+      call: Call,
+    ) => Awaitable<string | readonly Message[] | { description?: string; messages: readonly Message[] }>;
   },
 ): Part;
 

@@ -30,7 +30,11 @@ export function serve(wharf, given, { cold = [], settle = (promise) => promise }
           const tool = now().tools.get(name);
           if (!tool) throw invalidParams(`unknown tool: ${name}`);
           const values = JSON.parse(args);
-          return asked(context, (call) => after(tool.validate ? tool.validate(values) : values, (args) => tool.run(args, call)), tool.finish);
+          return asked(
+            context,
+            (call) => after(tool.validate ? tool.validate(values) : values, (args) => tool.run(args, call)),
+            tool.finish,
+          );
         }),
     },
     resources: {
@@ -58,7 +62,9 @@ export function serve(wharf, given, { cold = [], settle = (promise) => promise }
         answer(() => {
           const { prompts, templates } = now();
           const owner =
-            target.tag === "prompt" ? prompts.get(target.val) : templates.find(({ listed }) => listed.uriTemplate === target.val);
+            target.tag === "prompt"
+              ? prompts.get(target.val)
+              : templates.find(({ listed }) => listed.uriTemplate === target.val);
           return after(completion(owner?.complete?.[argument], value, others), (values) => {
             return { values: values.slice(0, 100), total: values.length, hasMore: values.length > 100 };
           });

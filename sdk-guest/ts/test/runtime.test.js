@@ -22,22 +22,40 @@ const host = {
   resourceUpdated: (what) => said.push(what),
 };
 
-const context = (answers = [], state) => ({ answers, state, abilities: { form: true }, more: '{"revision":"2026-07-28","client":null,"meta":{},"capabilities":{}}' });
+const context = (answers = [], state) => ({
+  answers,
+  state,
+  abilities: { form: true },
+  more: '{"revision":"2026-07-28","client":null,"meta":{},"capabilities":{}}',
+});
 
-const called = async (one, args = {}, given = context()) => serve(host, plugin([one])).tools.callTool("t", JSON.stringify(args), given);
+const called = async (one, args = {}, given = context()) =>
+  serve(host, plugin([one])).tools.callTool("t", JSON.stringify(args), given);
 
 const made = (members) => tool("t", { description: "x", ...members });
 
 test("what a tool returns becomes an outcome", async () => {
   const returns = async (value, members) => called(made({ run: () => value, ...members }));
-  const done = (content, rest) => ({ tag: "done", val: { content, structured: undefined, isError: false, more: undefined, ...rest } });
+  const done = (content, rest) => ({
+    tag: "done",
+    val: { content, structured: undefined, isError: false, more: undefined, ...rest },
+  });
   assert.deepEqual(await returns("hello"), { tag: "text", val: "hello" });
   assert.deepEqual(await returns(Promise.resolve("hello")), { tag: "text", val: "hello" });
   assert.deepEqual(await returns(undefined), done([]));
-  assert.deepEqual(await returns(["a", sdk.text("b")]), done([{ tag: "text", val: "a" }, { tag: "text", val: "b" }]));
+  assert.deepEqual(
+    await returns(["a", sdk.text("b")]),
+    done([
+      { tag: "text", val: "a" },
+      { tag: "text", val: "b" },
+    ]),
+  );
   assert.deepEqual(await returns({ a: 1 }, { output: { type: "object" } }), { tag: "structured", val: '{"a":1}' });
   const whole = sdk.result({ content: ["a"], structured: { b: 1 }, isError: true, meta: { c: 1 } });
-  assert.deepEqual(await returns(whole), done([sdk.text("a")], { structured: '{"b":1}', isError: true, more: '{"_meta":{"c":1}}' }));
+  assert.deepEqual(
+    await returns(whole),
+    done([sdk.text("a")], { structured: '{"b":1}', isError: true, more: '{"_meta":{"c":1}}' }),
+  );
 });
 
 for (const [library, input] of [
@@ -47,7 +65,10 @@ for (const [library, input] of [
   test(`arguments are checked by ${library}, and its complaints are words for a model`, async () => {
     const one = made({ input, run: ({ day }) => `on ${day}` });
     assert.deepEqual(await called(one, { day: "Monday" }), { tag: "text", val: "on Monday" });
-    await assert.rejects(called(one, { day: "x" }), { message: "Invalid arguments: day: no such day", code: undefined });
+    await assert.rejects(called(one, { day: "x" }), {
+      message: "Invalid arguments: day: no such day",
+      code: undefined,
+    });
     const [listed] = serve(host, plugin([one])).tools.listTools();
     assert.equal(JSON.parse(listed.inputSchema).properties.day.type, "string");
     assert.equal(JSON.parse(listed.inputSchema).$schema, undefined);
@@ -55,7 +76,13 @@ for (const [library, input] of [
 }
 
 test("a schema that is written by hand is published as it is", () => {
-  const input = { $schema: "https://json-schema.org/draft/2020-12/schema", type: "object", properties: {}, if: {}, then: {} };
+  const input = {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    properties: {},
+    if: {},
+    then: {},
+  };
   const [listed] = serve(host, plugin([made({ input, run: () => "" })])).tools.listTools();
   assert.deepEqual(JSON.parse(listed.inputSchema), input);
 });
@@ -82,10 +109,17 @@ test("a question ends the call, and the call is made again with the answer", asy
   assert.equal(asked.tag, "ask");
   const [[key, question]] = asked.val.questions;
   assert.equal(key, "sure");
-  assert.deepEqual(JSON.parse(question.val.schema), { type: "object", properties: { really: { type: "boolean" } }, required: ["really"] });
+  assert.deepEqual(JSON.parse(question.val.schema), {
+    type: "object",
+    properties: { really: { type: "boolean" } },
+    required: ["really"],
+  });
   assert.deepEqual(ran, ["begins"], "what is behind a question does not run before it is answered");
   const answered = (answer) => called(one, {}, context([["sure", answer]], asked.val.state));
-  assert.deepEqual(await answered({ tag: "accepted", val: '{"really":true}' }), { tag: "text", val: 'accept true {"step":1}' });
+  assert.deepEqual(await answered({ tag: "accepted", val: '{"really":true}' }), {
+    tag: "text",
+    val: 'accept true {"step":1}',
+  });
   assert.deepEqual(await answered({ tag: "declined" }), { tag: "text", val: 'decline undefined {"step":1}' });
 });
 
@@ -96,15 +130,24 @@ test("questions that are asked at once go out at once", async () => {
         await Promise.resolve();
         return call.ask(key, sdk.page("Log in", "https://a.example"));
       };
-      const [both, { c }] = await Promise.all([Promise.all([helper("a"), helper("b")]), call.askAll({ c: sdk.roots() })]);
+      const [both, { c }] = await Promise.all([
+        Promise.all([helper("a"), helper("b")]),
+        call.askAll({ c: sdk.roots() }),
+      ]);
       return `${both.map(({ action }) => action)} ${c.length}`;
     },
   });
   const { val } = await called(one);
   assert.deepEqual(val.questions.map(([key]) => key).sort(), ["a", "b", "c"]);
-  const answers = [["a", { tag: "accepted", val: "{}" }], ["b", { tag: "cancelled" }]];
+  const answers = [
+    ["a", { tag: "accepted", val: "{}" }],
+    ["b", { tag: "cancelled" }],
+  ];
   const again = await called(one, {}, context(answers));
-  assert.deepEqual(again.val.questions.map(([key]) => key), ["c"]);
+  assert.deepEqual(
+    again.val.questions.map(([key]) => key),
+    ["c"],
+  );
   const last = await called(one, {}, context([...answers, ["c", { tag: "roots", val: [{ uri: "file:///w" }] }]]));
   assert.deepEqual(last, { tag: "text", val: "accept,cancel 1" });
 });
@@ -120,13 +163,17 @@ test("a question that nobody waited for is put all the same", async () => {
 });
 
 test("an error beside a question is the outcome", async () => {
-  const one = made({ run: (_, call) => Promise.all([call.ask("a", sdk.roots()), Promise.reject(new sdk.Failure("no"))]) });
+  const one = made({
+    run: (_, call) => Promise.all([call.ask("a", sdk.roots()), Promise.reject(new sdk.Failure("no"))]),
+  });
   await assert.rejects(called(one), { message: "no" });
 });
 
 test("an answer of another kind than the question is a failure", async () => {
   const one = made({ run: async (_, call) => `${await call.sample("a", { messages: [], maxTokens: 1 })}` });
-  await assert.rejects(called(one, {}, context([["a", { tag: "declined" }]])), { message: "the client did not want to sample" });
+  await assert.rejects(called(one, {}, context([["a", { tag: "declined" }]])), {
+    message: "the client did not want to sample",
+  });
 });
 
 test("failures keep their codes", async () => {
@@ -140,9 +187,18 @@ test("failures keep their codes", async () => {
       return failure.code;
     }
   };
-  assert.equal(thrown(() => tools.callTool("x", "{}", context())), -32602);
-  assert.equal(thrown(() => prompts.getPrompt("x", [], context())), -32602);
-  assert.equal(thrown(() => resources.readResource("a:b", context())), -32002);
+  assert.equal(
+    thrown(() => tools.callTool("x", "{}", context())),
+    -32602,
+  );
+  assert.equal(
+    thrown(() => prompts.getPrompt("x", [], context())),
+    -32602,
+  );
+  assert.equal(
+    thrown(() => resources.readResource("a:b", context())),
+    -32002,
+  );
 });
 
 test("resources are found by their URI and by templates", async () => {
@@ -155,8 +211,14 @@ test("resources are found by their URI and by templates", async () => {
     ]),
   );
   const read = async (uri) => resources.readResource(uri, context());
-  assert.deepEqual(resources.listResources().map(({ uri }) => uri), ["note:///today"]);
-  assert.deepEqual(resources.listTemplates().map(({ uriTemplate }) => uriTemplate), ["note:///{day}/raw", "file:///{+path}"]);
+  assert.deepEqual(
+    resources.listResources().map(({ uri }) => uri),
+    ["note:///today"],
+  );
+  assert.deepEqual(
+    resources.listTemplates().map(({ uriTemplate }) => uriTemplate),
+    ["note:///{day}/raw", "file:///{+path}"],
+  );
   assert.deepEqual(await read("note:///today"), { tag: "text", val: "today" });
   const [raw] = (await read("note:///M%C3%BC/raw")).val;
   assert.equal(new TextDecoder().decode(raw.body.val), "Mü");
@@ -170,7 +232,10 @@ test("prompts take text, messages and suggestions", async () => {
     host,
     plugin([
       prompt("p", {
-        args: { day: { description: "Which", complete: ["Monday", "Tuesday"] }, at: { required: false, complete: (value, { day }) => [`${value}${day}`] } },
+        args: {
+          day: { description: "Which", complete: ["Monday", "Tuesday"] },
+          at: { required: false, complete: (value, { day }) => [`${value}${day}`] },
+        },
         get: ({ day }) => [sdk.user(day), sdk.assistant(sdk.text("ok"))],
       }),
       resource("a://{x}", { read: () => "", complete: { x: Array.from({ length: 120 }, (_, index) => `${index}`) } }),
@@ -181,7 +246,10 @@ test("prompts take text, messages and suggestions", async () => {
     { name: "at", description: undefined, required: false },
   ]);
   const { val } = await prompts.getPrompt("p", [["day", "Monday"]], context());
-  assert.deepEqual(val.messages, [{ role: "user", content: sdk.text("Monday") }, { role: "assistant", content: sdk.text("ok") }]);
+  assert.deepEqual(val.messages, [
+    { role: "user", content: sdk.text("Monday") },
+    { role: "assistant", content: sdk.text("ok") },
+  ]);
   const complete = (target, argument, value, others = []) => completions.complete(target, argument, value, others);
   const p = { tag: "prompt", val: "p" };
   assert.deepEqual(complete(p, "day", "Mo"), { values: ["Monday"], total: 1, hasMore: false });
@@ -192,7 +260,10 @@ test("prompts take text, messages and suggestions", async () => {
 });
 
 test("a plugin may depend on its config", () => {
-  const { tools } = serve(host, plugin(({ greeting }) => [made({ description: greeting, run: () => "" })]));
+  const { tools } = serve(
+    host,
+    plugin(({ greeting }) => [made({ description: greeting, run: () => "" })]),
+  );
   assert.equal(tools.listTools()[0].description, "Hi");
 });
 
@@ -215,7 +286,16 @@ test("a call reports and knows its caller", async () => {
 
 test("validators are warm before the first call", () => {
   const seen = [];
-  const schema = { "~standard": { version: 1, vendor: "x", validate: (value) => (seen.push(value), { value }), jsonSchema: { input: () => ({ type: "object", properties: { a: { type: "string", minLength: 3 }, b: { enum: [7] } } }) } } };
+  const schema = {
+    "~standard": {
+      version: 1,
+      vendor: "x",
+      validate: (value) => (seen.push(value), { value }),
+      jsonSchema: {
+        input: () => ({ type: "object", properties: { a: { type: "string", minLength: 3 }, b: { enum: [7] } } }),
+      },
+    },
+  };
   serve(host, plugin([made({ input: schema, run: () => "" })]));
   assert.deepEqual(seen, [{}, { a: "xxx", b: 7 }]);
   serve(host, plugin([made({ input: schema, run: () => "" })]), { cold: ["t"] });

@@ -54,10 +54,15 @@ resource("note:///{day}", { read: ({ night }) => night });
 // @ts-expect-error nothing to complete
 resource("note:///{day}", { read: () => "x", complete: { night: [] } });
 
-prompt("p", { args: { day: "Which.", at: { required: false } }, get: ({ day, at }) => day.trim() + (at?.trim() ?? "") });
+prompt("p", {
+  args: { day: "Which.", at: { required: false } },
+  get: ({ day, at }) => day.trim() + (at?.trim() ?? ""),
+});
 // @ts-expect-error it may be missing
 prompt("p", { args: { at: { required: false } }, get: ({ at }) => at.trim() });
 
-plugin([tool("a", { description: "x", run: () => "x" }), [resource("a:b", { read: () => "x" })]], { instructions: "x" });
+plugin([tool("a", { description: "x", run: () => "x" }), [resource("a:b", { read: () => "x" })]], {
+  instructions: "x",
+});
 // @ts-expect-error parts are a list
 plugin(tool("a", { description: "x", run: () => "x" }));

@@ -44,9 +44,19 @@ globalThis.crypto = {
   },
 };
 
-const shown = (value) => (typeof value === "string" ? value : value instanceof Error ? String(value) : (JSON.stringify(value) ?? String(value)));
-const say = (level) => (...values) => log(level, values.map(shown).join(" "), undefined);
-globalThis.console = { debug: say("debug"), log: say("info"), info: say("info"), warn: say("warning"), error: say("error") };
+const shown = (value) =>
+  typeof value === "string" ? value : value instanceof Error ? String(value) : (JSON.stringify(value) ?? String(value));
+const say =
+  (level) =>
+  (...values) =>
+    log(level, values.map(shown).join(" "), undefined);
+globalThis.console = {
+  debug: say("debug"),
+  log: say("info"),
+  info: say("info"),
+  warn: say("warning"),
+  error: say("error"),
+};
 
 const MS = 1_000_000;
 let timers = [];
@@ -87,7 +97,10 @@ export function settle(promise) {
       const [state, value] = watched.peek();
       if (state === "fulfilled") return value;
       if (state === "rejected") throw value;
-      if (!nextTimer()) throw { message: "it waits for something that never comes: on QuickJS only timers and questions can be waited for" };
+      if (!nextTimer())
+        throw {
+          message: "it waits for something that never comes: on QuickJS only timers and questions can be waited for",
+        };
     }
   } finally {
     // What the call left behind is not the next one's.

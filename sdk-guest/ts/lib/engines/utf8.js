@@ -33,11 +33,13 @@ export class TextDecoder {
     return "utf-8";
   }
   decode(input = new Uint8Array()) {
-    const bytes = ArrayBuffer.isView(input) ? new Uint8Array(input.buffer, input.byteOffset, input.byteLength) : new Uint8Array(input);
+    const bytes = ArrayBuffer.isView(input)
+      ? new Uint8Array(input.buffer, input.byteOffset, input.byteLength)
+      : new Uint8Array(input);
     // Put together in pieces: a string that grows by each character is copied each time.
     const pieces = [];
     let codes = [];
-    for (let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0; at < bytes.length; ) {
+    for (let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0; at < bytes.length;) {
       const [code, length] = point(bytes, at);
       if (code === undefined && this.#fatal) throw new TypeError("the bytes are not UTF-8");
       codes.push(code ?? 0xfffd);

@@ -3,7 +3,9 @@ import { audio, image } from "wharf-sdk";
 const bytes = (base64: string) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 
 /** One red dot. */
-export const PNG = bytes("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC");
+export const PNG = bytes(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC",
+);
 
 /** Four samples of silence at 8 kHz. */
 const WAV = bytes("UklGRigAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQQAAACAgICA");
