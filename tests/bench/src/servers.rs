@@ -39,7 +39,7 @@ impl Built {
             bare: folder.join("bare_echo"),
             plugins: target.join("plugins"),
             examples: [
-                ("JavaScript", "examples/javascript/hello-js.wasm"),
+                ("JavaScript", "examples/js/dist/plugin.wasm"),
                 ("Python", "examples/python/hello-py.wasm"),
             ]
             .map(|(language, path)| (language, target.with_file_name(path)))

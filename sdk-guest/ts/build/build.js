@@ -1,0 +1,97 @@
+// From an author's entry file to a component.
+
+import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
+
+import { bundle, witFolder } from "./bundle.js";
+import { check } from "./check.js";
+import { load } from "./packages.js";
+import { Problem } from "./problem.js";
+
+export const ENGINES = { starlingmonkey, quickjs };
+
+/** Builds, and returns the size of what was built. */
+export async function build({ entry, output, engine = "starlingmonkey", project = process.cwd() }) {
+  if (!(engine in ENGINES))
+    throw new Problem(`there is no engine ${engine}; there are: ${Object.keys(ENGINES).join(", ")}`);
+  const path = relative(project, resolve(project, entry));
+  const from = path.startsWith(".") ? path : `./${path}`;
+  const { cold, fetches, ...about } = await check({ entry: from, engine, project });
+  const { code, imports } = await bundle({ entry: from, engine, project, cold });
+  const folder = await mkdtemp(join(tmpdir(), "wharf-sdk-"));
+  let component;
+  try {
+    const source = join(folder, "plugin.js");
+    await writeFile(source, code);
+    const wit = join(folder, "wit");
+    await cp(witFolder, wit, { recursive: true });
+    await writeFile(join(wit, "world.wit"), world(imports));
+    component = await ENGINES[engine]({ source, code, wit, fetches, project });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+  const bytes = Buffer.concat([component, ...sections(about)]);
+  const target = resolve(project, output);
+  await mkdir(dirname(target), { recursive: true });
+  await writeFile(target, bytes);
+  return bytes.length;
+}
+
+/** The whole contract, and of WASI what this plugin's modules import: a plugin asks for no more than it uses. */
+function world(imports) {
+  const lines = ["include wharf:plugin/full-plugin@0.1.0;", ...imports.map((name) => `import ${name};`)];
+  return `package wharf-sdk:javascript@0.1.0;\n\nworld plugin {\n  ${lines.join("\n  ")}\n}\n`;
+}
+
+async function starlingmonkey({ source, wit, fetches, project }) {
+  const { componentize } = await load("@bytecodealliance/componentize-js", project);
+  const { component } = await componentize({
+    sourcePath: source,
+    witPath: wit,
+    worldName: "plugin",
+    disableFeatures: fetches ? ["fetch-event"] : ["http", "fetch-event"],
+  });
+  return component;
+}
+
+async function quickjs({ source, code, wit, project }) {
+  const { componentize } = await load("componentize-qjs", project);
+  const { component } = await componentize({
+    jsSource: code,
+    jsPath: source,
+    moduleRoot: dirname(source),
+    witPath: wit,
+    world: "plugin",
+    // Without it the component needs the component model's async, which WASI 0.2 has not.
+    sync: true,
+  });
+  return component;
+}
+
+/** Custom sections that wharf reads without running the plugin. */
+function sections({ instructions, wants }) {
+  const made = [];
+  if (instructions !== undefined) made.push(section("wharf:instructions", instructions, 2 << 10));
+  if (wants !== undefined) made.push(section("wharf:wants", JSON.stringify(wants), 16 << 10));
+  return made;
+}
+
+function section(name, text, most) {
+  const bytes = Buffer.from(text);
+  if (bytes.length > most)
+    throw new Problem(`${name.slice("wharf:".length)}: ${bytes.length} bytes are more than ${most}`);
+  const content = Buffer.concat([leb(name.length), Buffer.from(name), bytes]);
+  return Buffer.concat([Buffer.from([0]), leb(content.length), content]);
+}
+
+/** A number as WebAssembly writes it. */
+function leb(number) {
+  const bytes = [];
+  for (let left = number; ;) {
+    const low = left & 0x7f;
+    left >>>= 7;
+    bytes.push(left ? low | 0x80 : low);
+    if (!left) return Buffer.from(bytes);
+  }
+}

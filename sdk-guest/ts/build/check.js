@@ -1,0 +1,112 @@
+// A trial run in Node.js before the engine takes its snapshot: it finds what is wrong in a second, and says where.
+
+import vm from "node:vm";
+
+import { bundle } from "./bundle.js";
+import { Problem } from "./problem.js";
+
+const host = (names) => names.map((name) => `export const ${name} = () => stop("${name}()");`).join("\n");
+
+const STUBS = {
+  "wharf:plugin/host@0.1.0": host(["log", "progress", "listChanged", "resourceUpdated", "config", "directories"]),
+  "wasi:clocks/monotonic-clock@0.2.0": host(["now", "subscribeDuration"]),
+  "wasi:random/random@0.2.0": host(["getRandomBytes"]),
+  "wasi:cli/environment@0.2.0": host(["getEnvironment"]),
+  "wasi:filesystem/preopens@0.2.0": host(["getDirectories"]),
+};
+
+/** What each engine has beside the language itself. */
+const GLOBALS = {
+  starlingmonkey: [
+    "URL",
+    "URLSearchParams",
+    "TextEncoder",
+    "TextDecoder",
+    "structuredClone",
+    "atob",
+    "btoa",
+    "queueMicrotask",
+    "Headers",
+    "Request",
+    "Response",
+    "ReadableStream",
+    "WritableStream",
+    "TransformStream",
+    "CompressionStream",
+    "DecompressionStream",
+    "AbortController",
+    "AbortSignal",
+    "Event",
+    "EventTarget",
+    "Blob",
+    "FormData",
+    "DOMException",
+  ],
+  quickjs: ["atob", "btoa", "queueMicrotask", "DOMException"],
+};
+
+// The snapshot holds what these would answer, for all calls there will ever be; an engine that is asked for it only crashes.
+const GUARDS = `
+  globalThis.stop = (what) => {
+    const error = new Error(what + " was called while the module loads, which happens once, at build: call it in a function");
+    error.atBuild = true;
+    throw error;
+  };
+  {
+    const Real = Date;
+    globalThis.Date = new Proxy(Real, {
+      construct: (target, args, like) => (args.length ? Reflect.construct(target, args, like) : stop("new Date()")),
+      apply: () => stop("Date()"),
+      get: (target, name) => (name === "now" ? () => stop("Date.now()") : Reflect.get(target, name)),
+    });
+    Real.prototype.constructor = Date;
+    Math.random = () => stop("Math.random()");
+    globalThis.performance = { now: () => stop("performance.now()") };
+    globalThis.fetch = () => stop("fetch()");
+    for (const name of ["setTimeout", "setInterval"]) globalThis[name] = () => stop(name + "()");
+    for (const name of ["clearTimeout", "clearInterval"]) globalThis[name] = () => {};
+    const secure = ["getRandomValues", "randomUUID"].map((name) => [name, () => stop("crypto." + name + "()")]);
+    globalThis.crypto = { ...Object.fromEntries(secure), subtle: {} };
+    globalThis.self = globalThis;
+  }
+`;
+
+const PATIENCE_MS = 20_000;
+
+/** Runs a plugin's top level. What it says of itself, and which tools' validators must not run before there is a call. */
+export async function check({ entry, engine, project }) {
+  const { exports, fetches } = await trial({ entry, engine, project });
+  const { fixed, instructions, wants } = exports.about;
+  const cold = fixed ? [...fixed.tools].filter(([, { schema }]) => schema.cold).map(([name]) => name) : [];
+  return { cold, fetches, instructions, wants };
+}
+
+/** The exports of a plugin, in Node.js. */
+export async function trial({ entry, engine, project }) {
+  const shown = entry.replace(/^\.\//, "");
+  const { code, places, fetches } = await bundle({ entry, engine, project, stubs: STUBS });
+  if (fetches && engine === "quickjs") {
+    const place = places.ofWord(code, "fetch") ?? shown;
+    throw new Problem(`${place}: fetch is used, which QuickJS does not have; build with --engine starlingmonkey`);
+  }
+  const context = vm.createContext(Object.fromEntries(GLOBALS[engine].map((name) => [name, globalThis[name]])));
+  context.console = console;
+  vm.runInContext(GUARDS, context);
+  try {
+    vm.runInContext(`${code}\nglobalThis.__plugin = __plugin;`, context, {
+      filename: "plugin.js",
+      timeout: PATIENCE_MS,
+    });
+  } catch (thrown) {
+    if (thrown?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") {
+      throw new Problem(`${shown}: it is still loading after ${PATIENCE_MS / 1000} seconds`);
+    }
+    const what = thrown?.stack ? told(thrown) : `something that is no Error was thrown: ${thrown}`;
+    throw new Problem(`${places.inStack(thrown?.stack) ?? shown}: ${what}`);
+  }
+  return { exports: context.__plugin, fetches };
+}
+
+function told({ name, message, atBuild }) {
+  return atBuild || name === "Error" ? message : `${name}: ${message}`;
+}

@@ -1,0 +1,163 @@
+// One call: what it knows of its caller, and how it asks.
+
+import { Failure } from "./errors.js";
+import * as host from "./host.js";
+import { formSchema } from "./schema.js";
+
+/** A form for the person. What they enter comes back as the schema's type. */
+export function form(message, schema) {
+  const { json, validate } = formSchema(schema, `the form "${message}"`);
+  const question = { tag: "form", val: { message, schema: JSON.stringify(json) } };
+  return {
+    question,
+    read(answer) {
+      const action = told(answer);
+      if (action !== "accept") return { action };
+      const content = JSON.parse(answer.val);
+      const value = validate ? validate(content) : content;
+      return typeof value?.then === "function"
+        ? value.then((content) => ({ action, content }))
+        : { action, content: value };
+    },
+  };
+}
+
+/** A page for the person to open, over https. */
+export const page = (message, url) => ({
+  question: { tag: "page", val: { message, url } },
+  read: (answer) => ({ action: told(answer) }),
+});
+
+/** A question to the client's model: the parameters of `sampling/createMessage`. Do not trust the reply. */
+export const sampling = (params) => ({
+  question: { tag: "sample", val: JSON.stringify(params) },
+  read(answer) {
+    if (answer.tag === "sampled") return JSON.parse(answer.val);
+    throw new Failure("the client did not want to sample");
+  },
+});
+
+/** What the client has opened, as it spells it. */
+export const roots = () => ({
+  question: { tag: "roots" },
+  read(answer) {
+    if (answer.tag === "roots") return answer.val.map(({ uri, name }) => ({ uri, name: name ?? undefined }));
+    throw new Failure("the client did not say its roots");
+  },
+});
+
+const ACTIONS = { accepted: "accept", declined: "decline", cancelled: "cancel" };
+
+function told(answer) {
+  const action = ACTIONS[answer.tag];
+  if (!action) throw new Failure("the answer is of another kind than the question");
+  return action;
+}
+
+export class Call {
+  #answers;
+  #given;
+  #state;
+  #more;
+  #about;
+  #abilities;
+  #asked = () => {};
+
+  constructor(context) {
+    this.#answers = new Map(context.answers);
+    this.#given = context.state ?? undefined;
+    this.#state = this.#given;
+    this.#abilities = context.abilities;
+    this.#more = context.more;
+    /** Questions without an answer. */
+    this.open = new Map();
+  }
+
+  get #context() {
+    return (this.#about ??= JSON.parse(this.#more));
+  }
+  get revision() {
+    return this.#context.revision;
+  }
+  get client() {
+    return this.#context.client ?? undefined;
+  }
+  get meta() {
+    return this.#context.meta ?? {};
+  }
+  get capabilities() {
+    return this.#context.capabilities ?? {};
+  }
+
+  /** Whether the client can do this, now, for this call. */
+  can(ability) {
+    return this.#abilities[ability] === true;
+  }
+
+  /**
+   * Asks. Without an answer the call ends here: this promise never settles, so no `catch` of the author's sees it, wharf asks, and
+   * the function runs again from its start, when the same key has its answer. Questions that are asked at once go out at once.
+   */
+  async ask(key, asked) {
+    const answer = this.#answers.get(key);
+    if (answer) return asked.read(answer);
+    this.open.set(key, asked.question);
+    this.#asked();
+    return new Promise(() => {});
+  }
+
+  /** Asks several questions at once: an object of questions becomes an object of answers. */
+  async askAll(questions) {
+    const keys = Object.keys(questions);
+    const answers = await Promise.all(keys.map((key) => this.ask(key, questions[key])));
+    return Object.fromEntries(keys.map((key, index) => [key, answers[index]]));
+  }
+
+  sample(key, params) {
+    return this.ask(key, sampling(params));
+  }
+
+  roots() {
+    return this.ask("roots", roots());
+  }
+
+  /** Keeps a value for when this call is made again with answers: at most 64 KiB of JSON. */
+  keep(value) {
+    this.#state = new TextEncoder().encode(JSON.stringify(value));
+  }
+
+  /** What an earlier round kept. */
+  kept() {
+    return this.#given && JSON.parse(new TextDecoder().decode(new Uint8Array(this.#given)));
+  }
+
+  progress(done, total, message) {
+    host.progress(done, total, message);
+  }
+
+  log(level, message, data) {
+    host.log(level, message, data);
+  }
+
+  get config() {
+    return host.config();
+  }
+
+  get directories() {
+    return host.directories();
+  }
+
+  /** The questions as the contract's `round`. */
+  round() {
+    return { questions: [...this.open], state: this.#state };
+  }
+
+  /** Calls back once, when a question has no answer. */
+  whenAsked(callback) {
+    if (this.open.size) return callback();
+    this.#asked = () => {
+      this.#asked = () => {};
+      callback();
+    };
+  }
+}

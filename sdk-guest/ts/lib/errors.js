@@ -1,0 +1,58 @@
+// How a call ends without a result.
+
+/** An end of a call in words of the author's choice: a tool answers `isError: true` with them, nothing is added. */
+export class Failure extends Error {
+  constructor(message, { code, data, cause } = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "Failure";
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export const invalidParams = (message, data) => new Failure(message, { code: -32602, data });
+
+export const resourceNotFound = (uri) => new Failure("Resource not found", { code: -32002, data: { uri } });
+
+/** What was thrown, as the contract's `failure`. */
+export function asFailure(thrown) {
+  if (thrown instanceof Failure) {
+    const data = thrown.data === undefined ? undefined : JSON.stringify(thrown.data);
+    return { message: thrown.message, code: thrown.code, data };
+  }
+  const place = placeOf(thrown);
+  return { message: place ? `${told(thrown)} (${place})` : told(thrown), code: undefined, data: undefined };
+}
+
+/** An error and its causes in one line. */
+function told(thrown, depth = 0) {
+  if (!(thrown instanceof Error)) return `something that is no Error was thrown: ${shown(thrown)}`;
+  const name = thrown.name && thrown.name !== "Error" ? `${thrown.name}: ` : "";
+  const cause = thrown.cause instanceof Error && depth < 4 ? `: ${told(thrown.cause, depth + 1)}` : "";
+  return `${name}${thrown.message || "no message"}${cause}`;
+}
+
+export function shown(value) {
+  try {
+    return (typeof value === "string" ? value : JSON.stringify(value)) ?? String(value);
+  } catch {
+    return String(value);
+  }
+}
+
+let places;
+
+/** Takes what the build knows of the author's lines: `[first line of the bundle, file, its line, how many]`. */
+export function setPlaces(table) {
+  places = table;
+}
+
+/** `src/plugin.ts:12`: the innermost line of the author's own code in the error's stack. */
+export function placeOf(thrown) {
+  if (!places || typeof thrown?.stack !== "string") return undefined;
+  for (const [, line] of thrown.stack.matchAll(/plugin\.js:(\d+)/g)) {
+    const found = places.find(([first, , , count]) => line >= first && line < first + count);
+    if (found) return `${found[1]}:${Number(line) - found[0] + found[2]}`;
+  }
+  return undefined;
+}
