@@ -16,7 +16,6 @@ use cargo_metadata::MetadataCommand;
 mod conformance;
 mod contract;
 mod deny;
-mod examples;
 mod fuzz;
 mod imports;
 mod installed;
@@ -29,7 +28,6 @@ const USAGE: &str = "\
 cargo xtask build        the release binary at target/release/wharf, every plugin at target/plugins/
 cargo xtask demo         shows the main job, with a real MCP client; --serve keeps the server running
 cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust
-cargo xtask examples     builds and calls the example plugins in JavaScript and Python; needs npm and Python 3
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
 cargo xtask dropin       asks the reference servers and the plugins that take their place the same; --timing; needs npm, Python 3
 cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
@@ -59,7 +57,6 @@ fn main() -> ExitCode {
         "guests" => guests(),
         "demo" => demo(rest),
         "test" => test(),
-        "examples" => prepare(&[]).and_then(|()| examples::build_and_call(&root())),
         "conformance" => conformance::check(&root()),
         "dropin" => others::dropin(&root(), rest),
         "clients" => others::clients(&root(), rest),
@@ -180,12 +177,7 @@ fn bench(rest: &[String]) -> Result<()> {
         return cargo(&["bench", "--locked", "--bench", "micro"]);
     }
     prepare(&["bench", "sdk_echo", "bare_echo"])?;
-    if !rest.iter().any(|argument| argument == "--brief") {
-        // Plugins in other languages are measured only if they can be built on this machine.
-        if let Err(error) = examples::build_and_call(&root()) {
-            say(&format!("no plugins in other languages: {error:#}"));
-        }
-    }
+    // Plugins in other languages are measured if `cargo xtask languages` has made them.
     run(Command::new(root().join("target/release/bench")).args(rest))
 }
 

@@ -39,10 +39,15 @@ impl Built {
             bare: folder.join("bare_echo"),
             plugins: target.join("plugins"),
             examples: [
-                ("JavaScript", "examples/js/dist/plugin.wasm"),
-                ("Python", "examples/python/hello-py.wasm"),
+                ("JavaScript, QuickJS", "js"),
+                ("TypeScript, StarlingMonkey", "ts"),
+                ("Python", "python"),
+                ("Go", "go"),
+                ("C", "c"),
             ]
-            .map(|(language, path)| (language, target.with_file_name(path)))
+            .map(|(language, name)| {
+                (language, target.join("languages").join(format!("new-{name}/my-greeter/dist/plugin.wasm")))
+            })
             .into_iter()
             .filter(|(_, path)| path.exists())
             .collect(),

@@ -99,6 +99,9 @@ const ARTIFACT: &str = "hello.wasm";
 /// The files in which that name stands.
 const MANIFESTS: [&str; 6] = [FILE, "Cargo.toml", "package.json", "pyproject.toml", "go.mod", "README.md"];
 
+/// What tools leave in the folder.
+const IGNORED: &str = "node_modules/\ndist/\ntarget/\n.venv/\n__pycache__/\n*.new\n";
+
 /// Makes a folder with a plugin of this name to begin with.
 pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
     config::check_id(name)?;
@@ -130,6 +133,7 @@ pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
         };
         write(&folder.join("sdk").join(path), &contents)?;
     }
+    write(&folder.join(".gitignore"), IGNORED.as_bytes())?;
     Project::open(folder)
 }
 
