@@ -1,6 +1,5 @@
 /* What the component exports, in the types of the contract, and what it asks of the host. */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -739,10 +738,4 @@ const wharf_directory *wharf_directories(void) {
     }
     wharf_plugin_host_list_directory_free(&from);
     return to;
-}
-
-/* An assertion that does not hold is told with its line, before the plugin is stopped. */
-_Noreturn void __assert_fail(const char *expression, const char *file, int line, const char *function) {
-    fprintf(stderr, "%s:%d: %s: assertion failed: %s\n", file, line, function, expression);
-    abort();
 }
