@@ -10,6 +10,7 @@ import (
 	"wharf/gen/wharf_plugin_resources"
 	"wharf/gen/wharf_plugin_tools"
 	api "wharf/gen/wharf_plugin_types"
+	wit_runtime "wharf/gen/wit/runtime"
 	wit "wharf/gen/wit/types"
 	_ "wharf/gen/wit_exports"
 )
@@ -27,7 +28,11 @@ func init() {
 }
 
 func exportTools() wit.Result[[]wharf_plugin_tools.Tool, api.Failure] {
-	listed, failed := listTools()
+	var failed *failure
+	listed := wit_runtime.Collecting(func() (listed []listedTool) {
+		listed, failed = listTools()
+		return listed
+	})
 	if failed != nil {
 		return wit.Err[[]wharf_plugin_tools.Tool](toFailure(failed))
 	}
@@ -70,7 +75,7 @@ func toMore(more map[string]any) wit.Option[string] {
 }
 
 func exportCall(name, args string, context api.Context) wit.Result[wharf_plugin_tools.ToolOutcome, api.Failure] {
-	result := callTool(name, args, newCall(context))
+	result := wit_runtime.Collecting(func() outcome { return callTool(name, args, newCall(context)) })
 	switch {
 	case result.failure != nil:
 		return wit.Err[wharf_plugin_tools.ToolOutcome](toFailure(result.failure))
@@ -118,7 +123,7 @@ func exportTemplates() wit.Result[[]wharf_plugin_resources.ResourceTemplate, api
 }
 
 func exportRead(uri string, context api.Context) wit.Result[wharf_plugin_resources.ReadOutcome, api.Failure] {
-	result := readResource(uri, newCall(context))
+	result := wit_runtime.Collecting(func() outcome { return readResource(uri, newCall(context)) })
 	switch {
 	case result.failure != nil:
 		return wit.Err[wharf_plugin_resources.ReadOutcome](toFailure(result.failure))
@@ -156,7 +161,7 @@ func exportPrompts() wit.Result[[]wharf_plugin_prompts.Prompt, api.Failure] {
 func exportPrompt(
 	name string, args []wit.Tuple2[string, string], context api.Context,
 ) wit.Result[wharf_plugin_prompts.PromptOutcome, api.Failure] {
-	result := getPrompt(name, pairs(args), newCall(context))
+	result := wit_runtime.Collecting(func() outcome { return getPrompt(name, pairs(args), newCall(context)) })
 	switch {
 	case result.failure != nil:
 		return wit.Err[wharf_plugin_prompts.PromptOutcome](toFailure(result.failure))
@@ -188,7 +193,11 @@ func exportComplete(
 	} else {
 		of.Template = target.Template()
 	}
-	values, failed := complete(of, argument, value, pairs(others))
+	var failed *failure
+	values := wit_runtime.Collecting(func() (values []string) {
+		values, failed = complete(of, argument, value, pairs(others))
+		return values
+	})
 	if failed != nil {
 		return wit.Err[wharf_plugin_completions.Completion](toFailure(failed))
 	}

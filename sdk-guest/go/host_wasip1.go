@@ -4,16 +4,17 @@ import (
 	"log/slog"
 
 	"wharf/gen/wharf_plugin_host"
+	wit_runtime "wharf/gen/wit/runtime"
 	wit "wharf/gen/wit/types"
 )
 
 func init() { slog.SetDefault(slog.New(&LogHandler{})) }
 
-func hostConfig() string { return wharf_plugin_host.Config() }
+func hostConfig() string { return wit_runtime.Receiving(wharf_plugin_host.Config) }
 
 func hostDirectories() []Directory {
 	directories := []Directory{}
-	for _, one := range wharf_plugin_host.Directories() {
+	for _, one := range wit_runtime.Receiving(wharf_plugin_host.Directories) {
 		directories = append(directories, Directory(one))
 	}
 	return directories

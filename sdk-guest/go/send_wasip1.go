@@ -12,6 +12,7 @@ import (
 	http "wharf/gen/wasi_http_types"
 	"wharf/gen/wasi_io_poll"
 	"wharf/gen/wasi_io_streams"
+	"wharf/gen/wit/runtime"
 	wit "wharf/gen/wit/types"
 )
 
@@ -36,7 +37,9 @@ func send(request Request, to target) (*Response, error) {
 		}
 		body = made.Ok()
 	}
-	coming := wasi_http_outgoing_handler.Handle(outgoing, wit.None[*http.RequestOptions]())
+	coming := runtime.Receiving(func() wit.Result[*http.FutureIncomingResponse, http.ErrorCode] {
+		return wasi_http_outgoing_handler.Handle(outgoing, wit.None[*http.RequestOptions]())
+	})
 	if coming.Tag() == wit.ResultErr {
 		return nil, wait.failed(coming.Err(), request)
 	}
@@ -47,7 +50,7 @@ func send(request Request, to target) (*Response, error) {
 		}
 	}
 	for {
-		if answer := coming.Ok().Get(); answer.Tag() == wit.OptionSome {
+		if answer := runtime.Receiving(coming.Ok().Get); answer.Tag() == wit.OptionSome {
 			switch taken := answer.Some(); {
 			case taken.Tag() == wit.ResultErr:
 				return nil, unreachable(to.host, "its answer was taken already")
@@ -119,7 +122,8 @@ type wait struct {
 // Waits for something, or for the end of the time.
 func (w *wait) until(ready *wasi_io_poll.Pollable) error {
 	defer ready.Drop()
-	for _, which := range wasi_io_poll.Poll([]*wasi_io_poll.Pollable{ready, w.over}) {
+	both := []*wasi_io_poll.Pollable{ready, w.over}
+	for _, which := range runtime.Receiving(func() []uint32 { return wasi_io_poll.Poll(both) }) {
 		if which == 0 {
 			return nil
 		}
@@ -139,7 +143,10 @@ func (w *wait) write(body *http.OutgoingBody, request Request) error {
 		body.Drop()
 		return err
 	}
-	if finished := http.OutgoingBodyFinish(body, wit.None[*http.Fields]()); finished.Tag() == wit.ResultErr {
+	finished := runtime.Receiving(func() wit.Result[wit.Unit, http.ErrorCode] {
+		return http.OutgoingBodyFinish(body, wit.None[*http.Fields]())
+	})
+	if finished.Tag() == wit.ResultErr {
 		return w.failed(finished.Err(), request)
 	}
 	return nil
@@ -171,7 +178,7 @@ func (w *wait) read(incoming *http.IncomingResponse, request Request) (*Response
 	defer incoming.Drop()
 	response := &Response{Status: int(incoming.Status())}
 	fields := incoming.Headers()
-	for _, entry := range fields.Entries() {
+	for _, entry := range runtime.Receiving(fields.Entries) {
 		response.Headers = append(response.Headers, Header{Name: strings.ToLower(entry.F0), Value: string(entry.F1)})
 	}
 	fields.Drop()
@@ -187,14 +194,15 @@ func (w *wait) read(incoming *http.IncomingResponse, request Request) (*Response
 	stream := opened.Ok()
 	defer stream.Drop()
 	for {
-		piece := stream.Read(readPiece)
+		piece := runtime.Receiving(func() wit.Result[[]byte, wasi_io_streams.StreamError] { return stream.Read(readPiece) })
 		if piece.Tag() == wit.ResultErr {
 			if piece.Err().Tag() == wasi_io_streams.StreamErrorClosed {
 				return response, nil
 			}
 			problem := piece.Err().LastOperationFailed()
 			defer problem.Drop()
-			if code := http.HttpErrorCode(problem); code.Tag() == wit.OptionSome {
+			code := runtime.Receiving(func() wit.Option[http.ErrorCode] { return http.HttpErrorCode(problem) })
+			if code.Tag() == wit.OptionSome {
 				return nil, w.failed(code.Some(), request)
 			}
 			return nil, unreachable(w.host, "the connection broke")

@@ -1,3 +1,5 @@
+//go:build !wasip1
+
 package wharf
 
 import (
@@ -81,7 +83,7 @@ func TestMistakesOfThePluginAreNamedWithTheirPlace(t *testing.T) {
 			Tool("same", "", func(*Call, struct{}) (string, error) { return "", nil })
 			Tool("same", "", func(*Call, struct{}) (string, error) { return "", nil })
 		},
-		`serve_test.go:85: the tool "wrong": channel.Events: JSON has no chan int`: func() {
+		`serve_test.go:87: the tool "wrong": channel.Events: JSON has no chan int`: func() {
 			Tool("wrong", "", func(*Call, channel) (string, error) { return "", nil })
 		},
 		`the tool "list": it returns a []int`: func() {

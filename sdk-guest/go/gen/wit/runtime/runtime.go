@@ -5,6 +5,7 @@ package runtime
 
 import (
 	"runtime"
+	"runtime/debug"
 	"unsafe"
 )
 
@@ -59,10 +60,8 @@ var (
 	isReady bool
 )
 
-func init() { isReady = true }
-
-// The host calls this to make room for what it passes. No import may be called meanwhile, but Go's allocator asks for the time
-// when it collects garbage; so the adapter is told to answer with the time that it knows.
+// The host calls this to make room for what it passes. No import may be called meanwhile; but to collect garbage, Go asks for the
+// time. So the collector is off whenever the host may call this, and for the rest the adapter answers with the time that it knows.
 //
 //go:wasmexport cabi_realloc
 func realloc(old unsafe.Pointer, oldSize, align, size uintptr) unsafe.Pointer {
@@ -86,3 +85,28 @@ func realloc(old unsafe.Pointer, oldSize, align, size uintptr) unsafe.Pointer {
 
 //go:wasmimport wasi_snapshot_preview1 adapter_monotonic_clock_set_paused
 func pauseClock(paused int32)
+
+// How much the heap grows before garbage is collected, as Go has it by default or GOGC says.
+var growth int
+
+func init() {
+	growth = debug.SetGCPercent(-1)
+	isReady = true
+}
+
+// Collecting runs a function with the collector on: the author's code.
+func Collecting[T any](run func() T) T {
+	debug.SetGCPercent(growth)
+	// To switch it off waits for the end of a collection that is under way.
+	defer debug.SetGCPercent(-1)
+	return run()
+}
+
+// Receiving runs an import for which the host may make room, with the collector off. What it returns refers to that room.
+func Receiving[T any](run func() T) T {
+	before := debug.SetGCPercent(-1)
+	result := run()
+	Unpin()
+	debug.SetGCPercent(before)
+	return result
+}
