@@ -1,13 +1,10 @@
-/* What the component exports, in the types of the contract, and what it asks of the host. */
+/* What the component exports, in the types of the contract. */
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "gen/plugin.h"
-#include "internal.h"
-
-enum { INVALID_PARAMS = -32602, RESOURCE_NOT_FOUND = -32002 };
+#include "result.h"
 
 /* ---- What the plugin has ---- */
 
@@ -58,157 +55,7 @@ static void fill(void) {
     wharf_plugin();
 }
 
-/* ---- Texts of the contract, which the generated code frees ---- */
-
-static void *taken(size_t size) {
-    void *memory = calloc(1, size);
-    if (!memory) abort();
-    return memory;
-}
-
-static plugin_string_t to_string(const char *text) {
-    plugin_string_t to = {NULL, text ? strlen(text) : 0};
-    if (to.len) to.ptr = memcpy(taken(to.len), text, to.len);
-    return to;
-}
-
-static plugin_option_string_t to_option(const char *text) {
-    plugin_option_string_t to = {text != NULL, to_string(text)};
-    return to;
-}
-
-static plugin_list_u8_t to_bytes(const void *data, size_t size) {
-    plugin_list_u8_t to = {NULL, size};
-    if (size) to.ptr = memcpy(taken(size), data, size);
-    return to;
-}
-
 static const char *from_string(plugin_string_t from) { return wharf_copy(from.ptr, from.len); }
-
-/* ---- Results ---- */
-
-typedef struct block {
-    struct block *next;
-    wharf_plugin_types_role_t role;
-    wharf_plugin_types_content_t content;
-} block;
-
-typedef enum { TEXT, STRUCTURED, BLOCKS, FAILURE, PENDING } result_kind;
-
-struct wharf_result {
-    result_kind kind;
-    const char *text, *structured, *more, *data;
-    int32_t code;
-    bool is_error, assistant_says;
-    block *first, **last;
-    size_t count;
-};
-
-static wharf_result *result_of(result_kind kind) {
-    wharf_result *result = wharf_alloc(sizeof *result);
-    result->kind = kind;
-    result->last = &result->first;
-    return result;
-}
-
-static wharf_result *printed(result_kind kind, int32_t code, const char *format, va_list values) {
-    wharf_result *result = result_of(kind);
-    result->code = code;
-    result->text = wharf_print(format, values);
-    return result;
-}
-
-#define PRINTED(kind, code)                                      \
-    va_list values;                                              \
-    va_start(values, format);                                    \
-    wharf_result *result = printed((kind), (code), format, values); \
-    va_end(values);                                              \
-    return result
-
-wharf_result *wharf_text(const char *format, ...) { PRINTED(TEXT, 0); }
-
-wharf_result *wharf_fail(const char *format, ...) { PRINTED(FAILURE, 0); }
-
-wharf_result *wharf_invalid_params(const char *format, ...) { PRINTED(FAILURE, INVALID_PARAMS); }
-
-wharf_result *wharf_structured(const char *json) {
-    wharf_result *result = result_of(STRUCTURED);
-    result->text = json;
-    return result;
-}
-
-wharf_result *wharf_error(int32_t code, const char *message, const char *data) {
-    wharf_result *result = result_of(FAILURE);
-    result->code = code;
-    result->text = message;
-    result->data = data;
-    return result;
-}
-
-wharf_result *wharf_not_found(const char *uri) {
-    return wharf_error(RESOURCE_NOT_FOUND, "Resource not found", wharf_format("{\"uri\":%s}", wharf_quote(uri)));
-}
-
-wharf_result *wharf_blocks(void) { return result_of(BLOCKS); }
-
-static wharf_plugin_types_content_t *added(wharf_result *result, uint8_t tag) {
-    block *one = wharf_alloc(sizeof *one);
-    one->role = result->assistant_says ? WHARF_PLUGIN_TYPES_ROLE_ASSISTANT : WHARF_PLUGIN_TYPES_ROLE_USER;
-    one->content.tag = tag;
-    *result->last = one;
-    result->last = &one->next;
-    result->count++;
-    return &one->content;
-}
-
-void wharf_add_text(wharf_result *result, const char *text) {
-    added(result, WHARF_PLUGIN_TYPES_CONTENT_TEXT)->val.text = to_string(text);
-}
-
-void wharf_add_image(wharf_result *result, const char *mime_type, const void *data, size_t size) {
-    wharf_plugin_types_media_t media = {to_string(mime_type), to_bytes(data, size)};
-    added(result, WHARF_PLUGIN_TYPES_CONTENT_IMAGE)->val.image = media;
-}
-
-void wharf_add_audio(wharf_result *result, const char *mime_type, const void *data, size_t size) {
-    wharf_plugin_types_media_t media = {to_string(mime_type), to_bytes(data, size)};
-    added(result, WHARF_PLUGIN_TYPES_CONTENT_AUDIO)->val.audio = media;
-}
-
-void wharf_add_link(wharf_result *result, const char *uri, const char *name, const char *mime_type) {
-    wharf_plugin_types_resource_link_t link = {to_string(uri), to_string(name), to_option(mime_type), {false, {NULL, 0}}};
-    added(result, WHARF_PLUGIN_TYPES_CONTENT_LINK)->val.link = link;
-}
-
-void wharf_add_resource_text(wharf_result *result, const char *uri, const char *mime_type, const char *text) {
-    wharf_plugin_types_resource_contents_t *to = &added(result, WHARF_PLUGIN_TYPES_CONTENT_EMBEDDED)->val.embedded;
-    to->uri = to_string(uri);
-    to->mime_type = to_option(mime_type);
-    to->body.tag = WHARF_PLUGIN_TYPES_BODY_TEXT;
-    to->body.val.text = to_string(text);
-}
-
-void wharf_add_resource_bytes(wharf_result *result, const char *uri, const char *mime_type, const void *data, size_t size) {
-    wharf_plugin_types_resource_contents_t *to = &added(result, WHARF_PLUGIN_TYPES_CONTENT_EMBEDDED)->val.embedded;
-    to->uri = to_string(uri);
-    to->mime_type = to_option(mime_type);
-    to->body.tag = WHARF_PLUGIN_TYPES_BODY_BYTES;
-    to->body.val.bytes = to_bytes(data, size);
-}
-
-void wharf_add_raw(wharf_result *result, const char *json) {
-    added(result, WHARF_PLUGIN_TYPES_CONTENT_RAW)->val.raw = to_string(json);
-}
-
-void wharf_assistant_says(wharf_result *result) { result->assistant_says = true; }
-
-void wharf_user_says(wharf_result *result) { result->assistant_says = false; }
-
-void wharf_set_structured(wharf_result *result, const char *json) { result->structured = json; }
-
-void wharf_set_error(wharf_result *result) { result->is_error = true; }
-
-void wharf_set_more(wharf_result *result, const char *json) { result->more = json; }
 
 /* ---- The call ---- */
 
@@ -292,7 +139,7 @@ const wharf_answer *wharf_roots(wharf_call *call, const char *key) {
 }
 
 wharf_result *wharf_pending(wharf_call *call) {
-    return call->count ? result_of(PENDING) : wharf_fail("wharf_pending was called, but every question is answered");
+    return call->count ? wharf_result_of(PENDING) : wharf_fail("wharf_pending was called, but every question is answered");
 }
 
 void wharf_keep(wharf_call *call, const char *text) { call->keeps = text; }
@@ -309,25 +156,25 @@ static wharf_call new_call(const wharf_plugin_types_context_t *context) {
 }
 
 static wharf_plugin_types_round_t to_round(const wharf_call *call) {
-    wharf_plugin_types_round_t round = {{taken(call->count * sizeof *round.questions.ptr), call->count}, {false, {NULL, 0}}};
+    wharf_plugin_types_round_t round = {{wharf_taken(call->count * sizeof *round.questions.ptr), call->count}, {false, {NULL, 0}}};
     size_t at = 0;
     for (const question *one = call->first; one; one = one->next, at++) {
         wharf_plugin_types_question_t *to = &round.questions.ptr[at].f1;
-        round.questions.ptr[at].f0 = to_string(one->key);
+        round.questions.ptr[at].f0 = wharf_to_string(one->key);
         to->tag = one->tag;
         if (one->tag == WHARF_PLUGIN_TYPES_QUESTION_FORM) {
-            to->val.form.message = to_string(one->message);
-            to->val.form.schema = to_string(one->text);
+            to->val.form.message = wharf_to_string(one->message);
+            to->val.form.schema = wharf_to_string(one->text);
         } else if (one->tag == WHARF_PLUGIN_TYPES_QUESTION_PAGE) {
-            to->val.page.message = to_string(one->message);
-            to->val.page.url = to_string(one->text);
+            to->val.page.message = wharf_to_string(one->message);
+            to->val.page.url = wharf_to_string(one->text);
         } else if (one->tag == WHARF_PLUGIN_TYPES_QUESTION_SAMPLE) {
-            to->val.sample = to_string(one->text);
+            to->val.sample = wharf_to_string(one->text);
         }
     }
     if (call->keeps) {
         round.state.is_some = true;
-        round.state.val = to_bytes(call->keeps, strlen(call->keeps));
+        round.state.val = wharf_to_bytes(call->keeps, strlen(call->keeps));
     }
     return round;
 }
@@ -335,11 +182,11 @@ static wharf_plugin_types_round_t to_round(const wharf_call *call) {
 /* ---- Exports ---- */
 
 static bool failed(wharf_plugin_types_failure_t *to, const wharf_result *from) {
-    to->message = to_string(from->text);
+    to->message = wharf_to_string(from->text);
     to->code.is_some = from->code != 0;
     to->code.val = from->code;
     to->data.is_some = from->data != NULL;
-    to->data.val = to_string(from->data);
+    to->data.val = wharf_to_string(from->data);
     return false;
 }
 
@@ -352,7 +199,7 @@ static bool ended(bool fine) {
 }
 
 static exports_wharf_plugin_tools_option_json_t to_tool_json(const char *text) {
-    exports_wharf_plugin_tools_option_json_t to = {text != NULL, to_string(text)};
+    exports_wharf_plugin_tools_option_json_t to = {text != NULL, wharf_to_string(text)};
     return to;
 }
 
@@ -392,17 +239,17 @@ bool exports_wharf_plugin_tools_list_tools(exports_wharf_plugin_tools_list_tool_
     }
     for (size_t at = 0; at < plugin.tool_count && !mistake; at++) mistake = mistake_in(&plugin.tools[at]);
     if (mistake) return ended(failed(err, mistake));
-    ret->ptr = taken(plugin.tool_count * sizeof *ret->ptr);
+    ret->ptr = wharf_taken(plugin.tool_count * sizeof *ret->ptr);
     ret->len = plugin.tool_count;
     for (size_t at = 0; at < plugin.tool_count; at++) {
         const wharf_tool *from = &plugin.tools[at].tool;
         exports_wharf_plugin_tools_tool_t *to = &ret->ptr[at];
         exports_wharf_plugin_tools_tool_details_t *details = &to->details.val;
-        to->name = to_string(from->name);
-        to->description = to_string(from->description);
-        to->input_schema = to_string(from->schema ? from->schema : "{\"type\":\"object\",\"properties\":{}}");
+        to->name = wharf_to_string(from->name);
+        to->description = wharf_to_string(from->description);
+        to->input_schema = wharf_to_string(from->schema ? from->schema : "{\"type\":\"object\",\"properties\":{}}");
         to->details.is_some = true;
-        details->title = to_option(from->title);
+        details->title = wharf_to_option(from->title);
         details->output_schema = to_tool_json(from->output_schema);
         details->hints.is_some = from->read_only || from->destructive || from->idempotent || from->open_world;
         details->hints.val.read_only = to_hint(from->read_only);
@@ -433,11 +280,11 @@ static bool to_tool_outcome(
         return true;
     case TEXT:
         to->tag = EXPORTS_WHARF_PLUGIN_TOOLS_TOOL_OUTCOME_TEXT;
-        to->val.text = to_string(from->text);
+        to->val.text = wharf_to_string(from->text);
         return true;
     case STRUCTURED:
         to->tag = EXPORTS_WHARF_PLUGIN_TOOLS_TOOL_OUTCOME_STRUCTURED;
-        to->val.structured = to_string(from->text);
+        to->val.structured = wharf_to_string(from->text);
         return true;
     case BLOCKS:
         break;
@@ -445,7 +292,7 @@ static bool to_tool_outcome(
     exports_wharf_plugin_tools_tool_result_t *done = &to->val.done;
     to->tag = EXPORTS_WHARF_PLUGIN_TOOLS_TOOL_OUTCOME_DONE;
     done->content.len = from->count;
-    done->content.ptr = taken(from->count * sizeof *done->content.ptr);
+    done->content.ptr = wharf_taken(from->count * sizeof *done->content.ptr);
     size_t at = 0;
     for (const block *one = from->first; one; one = one->next) done->content.ptr[at++] = one->content;
     done->structured = to_tool_json(from->structured);
@@ -483,17 +330,17 @@ bool exports_wharf_plugin_resources_list_resources(
     (void)err;
     fill();
     ret->len = 0;
-    ret->ptr = taken(plugin.resource_count * sizeof *ret->ptr);
+    ret->ptr = wharf_taken(plugin.resource_count * sizeof *ret->ptr);
     for (size_t at = 0; at < plugin.resource_count; at++) {
         const wharf_resource *from = &plugin.resources[at];
         if (!from->uri) continue;
         exports_wharf_plugin_resources_resource_entry_t *to = &ret->ptr[ret->len++];
-        to->uri = to_string(from->uri);
-        to->name = to_string(from->name);
-        to->description = to_option(from->description);
-        to->mime_type = to_option(from->mime_type);
+        to->uri = wharf_to_string(from->uri);
+        to->name = wharf_to_string(from->name);
+        to->description = wharf_to_option(from->description);
+        to->mime_type = wharf_to_option(from->mime_type);
         to->more.is_some = from->more != NULL;
-        to->more.val = to_string(from->more);
+        to->more.val = wharf_to_string(from->more);
     }
     return ended(true);
 }
@@ -504,17 +351,17 @@ bool exports_wharf_plugin_resources_list_templates(
     (void)err;
     fill();
     ret->len = 0;
-    ret->ptr = taken(plugin.resource_count * sizeof *ret->ptr);
+    ret->ptr = wharf_taken(plugin.resource_count * sizeof *ret->ptr);
     for (size_t at = 0; at < plugin.resource_count; at++) {
         const wharf_resource *from = &plugin.resources[at];
         if (from->uri || !from->uri_template) continue;
         exports_wharf_plugin_resources_resource_template_t *to = &ret->ptr[ret->len++];
-        to->uri_template = to_string(from->uri_template);
-        to->name = to_string(from->name);
-        to->description = to_option(from->description);
-        to->mime_type = to_option(from->mime_type);
+        to->uri_template = wharf_to_string(from->uri_template);
+        to->name = wharf_to_string(from->name);
+        to->description = wharf_to_option(from->description);
+        to->mime_type = wharf_to_option(from->mime_type);
         to->more.is_some = from->more != NULL;
-        to->more.val = to_string(from->more);
+        to->more.val = wharf_to_string(from->more);
     }
     return ended(true);
 }
@@ -531,12 +378,12 @@ static bool to_read_outcome(
     }
     if (from->kind != BLOCKS) {
         to->tag = EXPORTS_WHARF_PLUGIN_RESOURCES_READ_OUTCOME_TEXT;
-        to->val.text = to_string(from->text);
+        to->val.text = wharf_to_string(from->text);
         return true;
     }
     to->tag = EXPORTS_WHARF_PLUGIN_RESOURCES_READ_OUTCOME_DONE;
     to->val.done.len = 0;
-    to->val.done.ptr = taken(from->count * sizeof *to->val.done.ptr);
+    to->val.done.ptr = wharf_taken(from->count * sizeof *to->val.done.ptr);
     for (const block *one = from->first; one; one = one->next) {
         if (one->content.tag == WHARF_PLUGIN_TYPES_CONTENT_EMBEDDED) {
             to->val.done.ptr[to->val.done.len++] = one->content.val.embedded;
@@ -575,23 +422,23 @@ bool exports_wharf_plugin_prompts_list_prompts(
     (void)err;
     fill();
     ret->len = plugin.prompt_count;
-    ret->ptr = taken(plugin.prompt_count * sizeof *ret->ptr);
+    ret->ptr = wharf_taken(plugin.prompt_count * sizeof *ret->ptr);
     for (size_t at = 0; at < plugin.prompt_count; at++) {
         const wharf_prompt *from = &plugin.prompts[at];
         exports_wharf_plugin_prompts_prompt_t *to = &ret->ptr[at];
         size_t count = 0, most = sizeof from->arguments / sizeof *from->arguments;
         while (count < most && from->arguments[count].name) count++;
-        to->name = to_string(from->name);
-        to->description = to_option(from->description);
+        to->name = wharf_to_string(from->name);
+        to->description = wharf_to_option(from->description);
         to->params.len = count;
-        to->params.ptr = taken(count * sizeof *to->params.ptr);
+        to->params.ptr = wharf_taken(count * sizeof *to->params.ptr);
         for (size_t one = 0; one < count; one++) {
-            to->params.ptr[one].name = to_string(from->arguments[one].name);
-            to->params.ptr[one].description = to_option(from->arguments[one].description);
+            to->params.ptr[one].name = wharf_to_string(from->arguments[one].name);
+            to->params.ptr[one].description = wharf_to_option(from->arguments[one].description);
             to->params.ptr[one].required = from->arguments[one].required;
         }
         to->more.is_some = from->more != NULL;
-        to->more.val = to_string(from->more);
+        to->more.val = wharf_to_string(from->more);
     }
     return ended(true);
 }
@@ -608,21 +455,21 @@ static bool to_prompt_outcome(
     }
     if (from->kind != BLOCKS) {
         to->tag = EXPORTS_WHARF_PLUGIN_PROMPTS_PROMPT_OUTCOME_TEXT;
-        to->val.text = to_string(from->text);
+        to->val.text = wharf_to_string(from->text);
         return true;
     }
     exports_wharf_plugin_prompts_prompt_result_t *done = &to->val.done;
     memset(done, 0, sizeof *done);
     to->tag = EXPORTS_WHARF_PLUGIN_PROMPTS_PROMPT_OUTCOME_DONE;
     done->messages.len = from->count;
-    done->messages.ptr = taken(from->count * sizeof *done->messages.ptr);
+    done->messages.ptr = wharf_taken(from->count * sizeof *done->messages.ptr);
     size_t at = 0;
     for (const block *one = from->first; one; one = one->next, at++) {
         done->messages.ptr[at].role = one->role;
         done->messages.ptr[at].content = one->content;
     }
     done->more.is_some = from->more != NULL;
-    done->more.val = to_string(from->more);
+    done->more.val = wharf_to_string(from->more);
     return true;
 }
 
@@ -673,7 +520,7 @@ bool exports_wharf_plugin_completions_complete(
     bool fine = result->kind == FAILURE ? failed(err, result) : true;
     if (fine) {
         ret->values.len = 0;
-        ret->values.ptr = taken(result->count * sizeof *ret->values.ptr);
+        ret->values.ptr = wharf_taken(result->count * sizeof *ret->values.ptr);
         for (const block *one = result->first; one && ret->values.len < MOST; one = one->next) {
             if (one->content.tag == WHARF_PLUGIN_TYPES_CONTENT_TEXT) ret->values.ptr[ret->values.len++] = one->content.val.text;
         }
@@ -686,56 +533,4 @@ bool exports_wharf_plugin_completions_complete(
     plugin_string_free(value);
     plugin_list_tuple2_string_string_free(others);
     return ended(fine);
-}
-
-/* ---- The host ---- */
-
-/* What imports take is only read, so these texts need no copy. */
-static plugin_string_t lent(const char *text) {
-    plugin_string_t to = {(uint8_t *)text, strlen(text)};
-    return to;
-}
-
-void wharf_log(wharf_level level, const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    plugin_string_t message = lent(wharf_print(format, values));
-    va_end(values);
-    wharf_plugin_host_log((wharf_plugin_host_level_t)level, &message, NULL);
-}
-
-void wharf_progress(double done, double total, const char *message) {
-    plugin_string_t text = message ? lent(message) : (plugin_string_t){NULL, 0};
-    wharf_plugin_host_progress(done, total != 0 ? &total : NULL, message ? &text : NULL);
-}
-
-void wharf_tools_changed(void) { wharf_plugin_host_list_changed(WHARF_PLUGIN_HOST_KIND_TOOLS); }
-
-void wharf_resources_changed(void) { wharf_plugin_host_list_changed(WHARF_PLUGIN_HOST_KIND_RESOURCES); }
-
-void wharf_prompts_changed(void) { wharf_plugin_host_list_changed(WHARF_PLUGIN_HOST_KIND_PROMPTS); }
-
-void wharf_resource_updated(const char *uri) {
-    plugin_string_t text = lent(uri);
-    wharf_plugin_host_resource_updated(&text);
-}
-
-const wharf_json *wharf_config(void) {
-    plugin_string_t text;
-    wharf_plugin_host_config(&text);
-    const wharf_json *config = wharf_parse(from_string(text), text.len);
-    plugin_string_free(&text);
-    return config;
-}
-
-const wharf_directory *wharf_directories(void) {
-    wharf_plugin_host_list_directory_t from;
-    wharf_plugin_host_directories(&from);
-    wharf_directory *to = wharf_alloc((from.len + 1) * sizeof *to);
-    for (size_t at = 0; at < from.len; at++) {
-        to[at].path = from_string(from.ptr[at].path);
-        to[at].writable = from.ptr[at].writable;
-    }
-    wharf_plugin_host_list_directory_free(&from);
-    return to;
 }
