@@ -1,0 +1,252 @@
+package wharf
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// Abilities are what a client can do.
+type Abilities uint8
+
+const (
+	CanForm Abilities = 1 << iota
+	CanPage
+	CanSample
+	CanSampleWithTools
+	CanRoots
+	CanProgress
+	CanLog
+)
+
+// Call is one call: what it knows of its caller, the answers that it got so far, and how it asks.
+type Call struct {
+	answers   map[string]Answer
+	given     []byte
+	kept      []byte
+	abilities Abilities
+	more      string
+}
+
+// Caller is what the host tells of the caller.
+type Caller struct {
+	// Revision is that of MCP.
+	Revision string `json:"revision"`
+	// Client is the client's name and version, as it states them.
+	Client json.RawMessage `json:"client"`
+	// Meta is the request's _meta.
+	Meta map[string]json.RawMessage `json:"meta"`
+	// Capabilities are the client's, as it sent them.
+	Capabilities json.RawMessage `json:"capabilities"`
+}
+
+// Caller tells who calls.
+func (c *Call) Caller() Caller {
+	var caller Caller
+	if c.more != "" {
+		if err := decode(c.more, &caller); err != nil {
+			panic(stop{failure: failureOf(fmt.Errorf("what the host tells of the caller cannot be read: %w", err))})
+		}
+	}
+	return caller
+}
+
+// Can tells whether the client can do all of this, now, for this call.
+func (c *Call) Can(abilities Abilities) bool { return c.abilities&abilities == abilities }
+
+// Action is what became of a question.
+type Action uint8
+
+const (
+	Accepted Action = iota
+	Declined
+	Cancelled
+	// The client's model answered, or the client told its roots.
+	sampled
+	listed
+)
+
+// Question is something that only the client can answer. Make it by Form, FormOf, Page, Sample or Roots.
+type Question struct {
+	Key           string
+	kind          questionKind
+	message, text string
+}
+
+type questionKind uint8
+
+const (
+	formQuestion questionKind = iota
+	pageQuestion
+	sampleQuestion
+	rootsQuestion
+)
+
+// Form asks the person to fill in a form with one field for each field of T: strings, numbers, booleans and enums, as MCP allows.
+func Form[T any](key, message string) Question {
+	text, err := argumentsSchema(reflect.TypeFor[T]())
+	if err != nil {
+		panic(fmt.Sprintf("the form %q: %v", key, err))
+	}
+	return FormOf(key, message, text)
+}
+
+// FormOf asks the person to fill in a form by a JSON Schema.
+func FormOf(key, message, schema string) Question {
+	return Question{Key: key, kind: formQuestion, message: message, text: schema}
+}
+
+// Page asks the person to open a page over https.
+func Page(key, message, url string) Question {
+	return Question{Key: key, kind: pageQuestion, message: message, text: url}
+}
+
+// Sample has the client's model answer. The parameters are those of sampling/createMessage.
+func Sample(key string, parameters any) Question {
+	return Question{Key: key, kind: sampleQuestion, text: encode(parameters)}
+}
+
+// Roots asks for the directories and files that the client has opened.
+func Roots(key string) Question { return Question{Key: key, kind: rootsQuestion} }
+
+// Answer is the reply to one question.
+type Answer struct {
+	Action Action
+	// JSON is what the person entered, or the result of sampling/createMessage, which comes from a model: do not trust it.
+	JSON json.RawMessage
+	// Roots are set if they were asked for.
+	Roots []Root
+}
+
+// Root is a directory or file that the client has opened, as it spells it. Those that the plugin may use are in Directories.
+type Root struct {
+	URI, Name string
+}
+
+// A question ends the run by a panic of this type, because nothing else gets past the author's code. The call is made again from
+// its start once the answers are there.
+type stop struct {
+	round   *round
+	failure *failure
+}
+
+type round struct {
+	questions []Question
+	state     []byte
+}
+
+// Ask puts a form to the person and returns what they entered. The first time, this does not return: wharf asks the person and
+// calls the function again from its start. So put nothing before it that must not happen twice.
+//
+//	type Sure struct {
+//		Really bool `json:"really"`
+//	}
+//
+//	sure, action := wharf.Ask[Sure](c, "sure", "Delete 14 notes?")
+//	if action != wharf.Accepted || !sure.Really {
+//		return "kept", nil
+//	}
+func Ask[T any](c *Call, key, message string) (T, Action) {
+	var entered T
+	answer := AskAll(c, Form[T](key, message))[0]
+	if answer.Action == Accepted {
+		c.read(key, answer, Accepted, &entered)
+	}
+	return entered, answer.Action
+}
+
+// AskAll asks several questions in one round. The answers come in the order of the questions.
+func AskAll(c *Call, questions ...Question) []Answer {
+	var answers []Answer
+	var open []Question
+	for _, question := range questions {
+		answer, found := c.answers[question.Key]
+		if !found {
+			open = append(open, question)
+		}
+		answers = append(answers, answer)
+	}
+	if len(open) > 0 {
+		panic(stop{round: &round{questions: open, state: c.kept}})
+	}
+	return answers
+}
+
+// AskPage asks the person to open a page over https. True if they agreed.
+func (c *Call) AskPage(key, message, url string) bool {
+	return AskAll(c, Page(key, message, url))[0].Action == Accepted
+}
+
+// Sample has the client's model answer; the parameters are those of sampling/createMessage. Do not trust the reply.
+func (c *Call) Sample(key string, parameters any) (Reply, error) {
+	answer := AskAll(c, Sample(key, parameters))[0]
+	if answer.Action == Declined || answer.Action == Cancelled {
+		return Reply{}, errors.New("the client did not want to sample")
+	}
+	var reply Reply
+	c.read(key, answer, sampled, &reply)
+	reply.JSON = answer.JSON
+	return reply, nil
+}
+
+// Roots are the roots that the client has opened.
+func (c *Call) Roots() []Root {
+	answer := AskAll(c, Roots("roots"))[0]
+	if answer.Action != listed {
+		panic(stop{failure: unexpected("roots")})
+	}
+	return answer.Roots
+}
+
+// Keep keeps a value for the next round, when this call is made again with answers. At most 64 KiB; nobody else can read it.
+func (c *Call) Keep(value any) { c.kept = []byte(encode(value)) }
+
+// Kept reads the value that an earlier round kept. False if there is none.
+func (c *Call) Kept(value any) bool {
+	if c.given == nil {
+		return false
+	}
+	if err := json.Unmarshal(c.given, value); err != nil {
+		panic(stop{failure: failureOf(fmt.Errorf("what was kept does not fit: %w", err))})
+	}
+	return true
+}
+
+// Reply is what a client's model answered.
+type Reply struct {
+	Role    string          `json:"role"`
+	Model   string          `json:"model"`
+	Content json.RawMessage `json:"content"`
+	// JSON is all of it.
+	JSON json.RawMessage `json:"-"`
+}
+
+// Text is the text of the reply; a client may send one block or several.
+func (r Reply) Text() string {
+	type block struct {
+		Text string `json:"text"`
+	}
+	var one block
+	if json.Unmarshal(r.Content, &one) == nil {
+		return one.Text
+	}
+	var several []block
+	if json.Unmarshal(r.Content, &several) == nil && len(several) > 0 {
+		return several[0].Text
+	}
+	return ""
+}
+
+func (c *Call) read(key string, answer Answer, action Action, to any) {
+	if answer.Action != action {
+		panic(stop{failure: unexpected(key)})
+	}
+	if err := json.Unmarshal(answer.JSON, to); err != nil {
+		panic(stop{failure: failureOf(fmt.Errorf("the answer to %q does not fit: %w", key, err))})
+	}
+}
+
+func unexpected(key string) *failure {
+	return &failure{message: fmt.Sprintf("the answer to %q is of another kind than the question", key)}
+}

@@ -1,0 +1,208 @@
+package wharf
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Content is one block of a tool's result or of a prompt's message. Make it by Text, Image, Audio, Link, Embedded or Raw.
+type Content struct {
+	kind     contentKind
+	text     string
+	media    media
+	link     ResourceLink
+	resource ResourceContents
+}
+
+type contentKind uint8
+
+const (
+	textContent contentKind = iota
+	imageContent
+	audioContent
+	linkContent
+	embeddedContent
+	rawContent
+)
+
+type media struct {
+	mimeType string
+	data     []byte
+}
+
+// ResourceLink points to a resource, which need not be listed.
+type ResourceLink struct {
+	URI, Name, MIMEType string
+	More                More
+}
+
+// ResourceContents is one piece of a resource: its bytes if there are any, else its text.
+type ResourceContents struct {
+	URI, MIMEType string
+	Text          string
+	Bytes         []byte
+	More          More
+}
+
+func Text(text string) Content { return Content{kind: textContent, text: text} }
+
+func Image(mimeType string, data []byte) Content {
+	return Content{kind: imageContent, media: media{mimeType, data}}
+}
+
+func Audio(mimeType string, data []byte) Content {
+	return Content{kind: audioContent, media: media{mimeType, data}}
+}
+
+func Link(link ResourceLink) Content { return Content{kind: linkContent, link: link} }
+
+// Embedded puts a resource into a result.
+func Embedded(resource ResourceContents) Content {
+	return Content{kind: embeddedContent, resource: resource}
+}
+
+// Raw is a complete MCP content block: for annotations, _meta, or kinds that are newer than this package.
+func Raw(block any) Content { return Content{kind: rawContent, text: encode(block)} }
+
+// Result is a tool's result with everything that it can have.
+type Result struct {
+	Content []Content
+	// Structured is anything that JSON can hold.
+	Structured any
+	IsError    bool
+	More       More
+}
+
+// Role is who speaks in a prompt's message.
+type Role uint8
+
+const (
+	User Role = iota
+	Assistant
+)
+
+// Message is one message of a prompt.
+type Message struct {
+	Role    Role
+	Content Content
+}
+
+// PromptResult is a prompt's result with everything that it can have.
+type PromptResult struct {
+	Description string
+	Messages    []Message
+	More        More
+}
+
+// Error is a JSON-RPC error: for what is wrong with the request rather than with the world. Any other error is a failed call whose
+// message the model reads.
+type Error struct {
+	Code    int32
+	Message string
+	Data    any
+}
+
+func (e *Error) Error() string { return e.Message }
+
+const (
+	codeInvalidParams    = -32602
+	codeResourceNotFound = -32002
+)
+
+// InvalidParams says that the parameters are wrong in a way that the schema cannot say.
+func InvalidParams(format string, values ...any) error {
+	return &Error{Code: codeInvalidParams, Message: fmt.Sprintf(format, values...)}
+}
+
+// NotFound says that there is no resource under this URI.
+func NotFound(uri string) error {
+	return &Error{Code: codeResourceNotFound, Message: "Resource not found", Data: map[string]string{"uri": uri}}
+}
+
+// What a call comes to: an outcome, questions or a failure.
+type outcome struct {
+	// text is the short way; json is a structured result.
+	text, json *string
+	result     *Result
+	contents   []ResourceContents
+	prompt     *PromptResult
+	ask        *round
+	failure    *failure
+}
+
+type failure struct {
+	message string
+	code    *int32
+	data    string
+}
+
+func failureOf(err error) *failure {
+	var protocol *Error
+	if !errors.As(err, &protocol) {
+		return &failure{message: err.Error()}
+	}
+	failed := &failure{message: protocol.Message, code: &protocol.Code}
+	if protocol.Data != nil {
+		failed.data = encode(protocol.Data)
+	}
+	return failed
+}
+
+func toolOutcome(value any) outcome {
+	switch value := value.(type) {
+	case nil, struct{}:
+		return outcome{result: &Result{}}
+	case string:
+		return outcome{text: &value}
+	case Content:
+		return outcome{result: &Result{Content: []Content{value}}}
+	case []Content:
+		return outcome{result: &Result{Content: value}}
+	case Result:
+		return outcome{result: &value}
+	case *Result:
+		return outcome{result: value}
+	}
+	text := structured(value)
+	return outcome{json: &text}
+}
+
+func readOutcome(value any, uri, mimeType string) outcome {
+	switch value := value.(type) {
+	case string:
+		return outcome{text: &value}
+	case []byte:
+		if value == nil {
+			value = []byte{}
+		}
+		return outcome{contents: []ResourceContents{{URI: uri, MIMEType: mimeType, Bytes: value}}}
+	case ResourceContents:
+		return outcome{contents: []ResourceContents{value}}
+	case []ResourceContents:
+		return outcome{contents: value}
+	}
+	return outcome{failure: &failure{message: fmt.Sprintf(
+		"a resource is a string, a []byte or a []wharf.ResourceContents; the function for %s returns %T", uri, value)}}
+}
+
+func promptOutcome(value any, name string) outcome {
+	switch value := value.(type) {
+	case string:
+		return outcome{text: &value}
+	case []Message:
+		return outcome{prompt: &PromptResult{Messages: value}}
+	case PromptResult:
+		return outcome{prompt: &value}
+	}
+	return outcome{failure: &failure{message: fmt.Sprintf(
+		"a prompt is a string, a []wharf.Message or a wharf.PromptResult; the function of %s returns %T", name, value)}}
+}
+
+// The text of JSON in which empty lists are lists: a nil slice is null to encoding/json, which no schema of a list takes.
+func structured(value any) string {
+	if raw, ok := value.(json.RawMessage); ok {
+		return string(raw)
+	}
+	return encode(filled(value))
+}

@@ -1,0 +1,45 @@
+package wharf
+
+import (
+	"log/slog"
+
+	"wharf/gen/wharf_plugin_host"
+	wit_runtime "wharf/gen/wit/runtime"
+	wit "wharf/gen/wit/types"
+)
+
+func init() { slog.SetDefault(slog.New(&LogHandler{})) }
+
+func hostConfig() string { return wit_runtime.Receiving(wharf_plugin_host.Config) }
+
+func hostDirectories() []Directory {
+	directories := []Directory{}
+	for _, one := range wit_runtime.Receiving(wharf_plugin_host.Directories) {
+		directories = append(directories, Directory(one))
+	}
+	return directories
+}
+
+func hostListChanged(which List) { wharf_plugin_host.ListChanged(uint8(which)) }
+
+func hostResourceUpdated(uri string) { wharf_plugin_host.ResourceUpdated(uri) }
+
+func hostProgress(done, total float64, message string) {
+	known := wit.None[float64]()
+	if total != 0 {
+		known = wit.Some(total)
+	}
+	wharf_plugin_host.Progress(done, known, optional(message))
+}
+
+func hostLog(level Level, message, data string) {
+	wharf_plugin_host.Log(uint8(level), message, optional(data))
+}
+
+// A text that is left out where it is empty.
+func optional(text string) wit.Option[string] {
+	if text == "" {
+		return wit.None[string]()
+	}
+	return wit.Some(text)
+}
