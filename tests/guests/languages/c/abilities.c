@@ -39,7 +39,8 @@ static wharf_result *read_file(wharf_call *call, const wharf_json *args) {
 static wharf_result *get(wharf_call *call, const wharf_json *args) {
     (void)call;
     wharf_request request = {.url = wharf_string(args, "url", "")};
-    const char *authorization = wharf_string(args, "authorization", NULL);
+    const char *variable = wharf_string(args, "variable", NULL);
+    const char *authorization = variable ? getenv(variable) : NULL;
     if (authorization) request.headers[0] = (wharf_header){"authorization", authorization};
     wharf_response response = wharf_fetch(request);
     if (response.problem) return wharf_fail("%s", response.problem);
@@ -69,7 +70,7 @@ void add_abilities(void) {
     }));
     TOOL("ability_fetch", "What is at a URL.", get, .schema = WHARF_JSON({
         "type": "object",
-        "properties": { "url": { "type": "string" }, "authorization": { "type": "string" } },
+        "properties": { "url": { "type": "string" }, "variable": { "type": "string" } },
         "required": ["url"]
     }));
     TOOL("ability_chance", "What differs from call to call.", chance);

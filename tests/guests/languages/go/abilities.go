@@ -19,8 +19,8 @@ type Path struct {
 }
 
 type Fetch struct {
-	URL           string `json:"url"`
-	Authorization string `json:"authorization,omitempty"`
+	URL      string `json:"url"`
+	Variable string `json:"variable,omitempty" description:"The environment variable whose value is sent as authorization."`
 }
 
 type How struct {
@@ -54,8 +54,8 @@ func addAbilities() {
 
 func fetch(_ *wharf.Call, args Fetch) (string, error) {
 	request := wharf.Request{URL: args.URL}
-	if args.Authorization != "" {
-		request.Headers = []wharf.Header{{Name: "authorization", Value: args.Authorization}}
+	if args.Variable != "" {
+		request.Headers = []wharf.Header{{Name: "authorization", Value: os.Getenv(args.Variable)}}
 	}
 	response, err := wharf.Fetch(request)
 	if err != nil {

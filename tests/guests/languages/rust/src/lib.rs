@@ -73,7 +73,7 @@ impl Abilities {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
         // The standard library has no random numbers but the seeds of its hash maps.
         let random = || RandomState::new().hash_one("a").to_string();
-        let clock = now.as_nanos().to_string();
+        let clock = u64::try_from(now.as_millis())?;
         Ok(json!({ "random": random(), "secure": random(), "hash": random(), "clock_ms": clock }).to_string())
     }
 
