@@ -5,6 +5,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::{
+    fixed::Fixed,
     model::{Kind, Level},
     network::{HttpLimits, Network},
 };
@@ -21,6 +22,8 @@ pub struct Scope {
     pub environment: Vec<(String, String)>,
     /// Sends its HTTP requests. `None`: all of them are refused.
     pub network: Option<Arc<dyn Network>>,
+    /// What a test decides in place of the machine: by default nothing.
+    pub fixed: Fixed,
 }
 
 /// A scope in a form that can be compared. A directory is the same if it is the same on disk, not if its path is.
@@ -34,8 +37,12 @@ pub(crate) struct Reach {
 }
 
 impl Scope {
-    /// `None` if the identity of a directory cannot be found out; then the scope equals no other.
+    /// `None` if the identity of a directory cannot be found out, or in a test, whose instances begin anew; then the scope equals no
+    /// other.
     pub(crate) fn reach(&self) -> Option<Reach> {
+        if !self.fixed.is_nothing() {
+            return None;
+        }
         let directories = self.directories.iter().map(|directory| {
             let identity = directory.identity?;
             Some((directory.guest_path.clone(), identity, directory.writable))

@@ -148,6 +148,7 @@ impl State {
         for (name, value) in &scope.environment {
             wasi.env(name, value);
         }
+        scope.fixed.apply(&mut wasi);
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles.limit());
         call.traces.capture(&printed);

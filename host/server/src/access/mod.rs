@@ -7,6 +7,7 @@ pub mod capability;
 pub mod grants;
 pub mod open;
 pub mod overlap;
+pub mod rehearsal;
 pub mod scope;
 pub mod wants;
 pub mod within;

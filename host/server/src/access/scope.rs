@@ -20,6 +20,7 @@ use super::{
     },
     open::{Ceilings, Now, OpenRoot},
     overlap::{self, Lessened, Wanted},
+    rehearsal::Rehearsal,
     within::{Within, narrowed},
 };
 use crate::{
@@ -112,6 +113,8 @@ pub struct Scopes {
     warned: Mutex<HashSet<(String, Lessened)>>,
     /// The reasons that the log has given already, since the last config, for not using a client's roots.
     told: Mutex<HashSet<Nothing>>,
+    /// What a test decides. None: this is no test.
+    rehearsal: Option<Rehearsal>,
 }
 
 struct State {
@@ -130,6 +133,14 @@ pub struct CallRoots {
     pub all: Vec<Arc<OpenRoot>>,
     /// In which folders they may lie. None: wherever they are.
     pub within: Option<Arc<[Within]>>,
+}
+
+/// A folder that a program opens to a client.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    pub path: PathBuf,
+    /// The absolute path at which plugins see it, if that is another one.
+    pub shown: Option<String>,
 }
 
 impl CallRoots {
@@ -165,8 +176,9 @@ impl CallRoots {
 
 impl Scopes {
     /// `home_ceiling`: whether clients may open what lies in the home directory if the operator says nothing.
-    pub fn new(places: Places, home_ceiling: bool) -> Self {
-        let egress = Egress::new(places.egress.clone());
+    pub fn new(places: Places, home_ceiling: bool, rehearsal: Option<Rehearsal>) -> Self {
+        let answers = rehearsal.as_ref().map(|rehearsal| Arc::clone(&rehearsal.network));
+        let egress = Egress::new(places.egress.clone(), answers);
         let state = RwLock::new(Arc::new(State::new(places, home_ceiling)));
         Self {
             state,
@@ -178,7 +190,13 @@ impl Scopes {
             epoch: AtomicU64::new(0),
             warned: Mutex::default(),
             told: Mutex::default(),
+            rehearsal,
         }
+    }
+
+    /// What a test decides. None: this is no test.
+    pub fn rehearsal(&self) -> Option<&Rehearsal> {
+        self.rehearsal.as_ref()
     }
 
     pub fn renew(&self, places: Places) {
@@ -248,10 +266,14 @@ impl Scopes {
     }
 
     /// Opens folders that an embedding program gives a client, in place of asking the client for its roots.
-    pub fn open_given(&self, folders: &[PathBuf]) -> anyhow::Result<CallRoots> {
-        let open = |folder: &PathBuf| {
-            let path = std::path::absolute(folder)?;
-            OpenRoot::by_operator(&path).map(Arc::new).map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))
+    pub fn open_given(&self, folders: &[Folder]) -> anyhow::Result<CallRoots> {
+        let open = |folder: &Folder| {
+            let path = std::path::absolute(&folder.path)?;
+            let mut open = OpenRoot::by_operator(&path).map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))?;
+            if let Some(shown) = &folder.shown {
+                open.shown.clone_from(shown);
+            }
+            anyhow::Ok(Arc::new(open))
         };
         folders.iter().map(open).collect::<anyhow::Result<_>>().map(CallRoots::of)
     }
@@ -299,10 +321,15 @@ impl Scopes {
         });
         let network = self.egress.network(plugin, &http.0);
         let placeholders = network.iter().flat_map(|network| network.variables());
+        let environment = match &self.rehearsal {
+            Some(rehearsal) => env.apply(|name| rehearsal.environment.get(name).cloned()),
+            None => env.apply(|name| std::env::var(name).ok()),
+        };
         Scope {
             directories: directories.collect(),
-            environment: env.apply().into_iter().chain(placeholders).collect(),
+            environment: environment.into_iter().chain(placeholders).collect(),
             network: network.map(|network| network as Arc<dyn Network>),
+            fixed: self.rehearsal.as_ref().map(|rehearsal| rehearsal.fixed).unwrap_or_default(),
         }
     }
 

@@ -18,10 +18,10 @@ use wharf_protocol::{
 use wharf_sandbox::{CompilerConfig, Program, Sandbox, SandboxConfig};
 
 use self::current::{Current, Origins};
+pub use self::session::Session;
 use crate::{
-    access::{approval::Approver, scope::Scopes},
+    access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes},
     audit::Log,
-    auth::Caller,
     base::{ledger::Ledger, paths::Stamp, principal::Principal},
     client::server::{DRAIN, Server, Shared},
     config::{self, CommandLine, Config, Plugin},
@@ -30,7 +30,7 @@ use crate::{
         journal::Journal,
         meter::Meter,
         observers::{All, Observers},
-        record::{Observer, Transport},
+        record::Observer,
         trace::Tracer,
     },
     plugins::{library::Library, snapshot::PluginStatus, status::Status, watcher},
@@ -38,13 +38,14 @@ use crate::{
         metrics::{CONTENT_TYPE, Counters, Metrics, Sources},
         otlp::Otlp,
     },
-    transport::{self, http::admin::Served, pipe::Client, stdio},
+    transport::{self, http::admin::Served},
 };
 
 pub(crate) use crate::transport::http::tls::check as check_certificate;
 pub use crate::transport::http::{listener::Listener, socket::Socket};
 
 mod current;
+mod session;
 
 /// Why something did not work.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +82,8 @@ pub struct Builder {
     approver: Option<Arc<dyn Approver>>,
     observers: Vec<Box<dyn Observer>>,
     progress: Option<fn(&str)>,
+    rehearsal: Option<Rehearsal>,
+    sandbox: Option<Arc<Sandbox>>,
 }
 
 impl Builder {
@@ -162,9 +165,33 @@ impl Builder {
         self
     }
 
+    /// Decides what time it is, what is random and what servers answer: for tests of plugins.
+    #[doc(hidden)]
+    pub fn rehearsal(mut self, rehearsal: Rehearsal) -> Self {
+        self.rehearsal = Some(rehearsal);
+        self
+    }
+
+    /// Shares a sandbox with others, in place of one of its own.
+    #[doc(hidden)]
+    pub fn sandbox(mut self, sandbox: Arc<Sandbox>) -> Self {
+        self.sandbox = Some(sandbox);
+        self
+    }
+
     /// Puts everything together and begins to load.
     pub fn begin(self) -> Result<Begun, Error> {
-        let Self { mut origins, no_cache, home_ceiling, resolved, approver, observers, progress } = self;
+        let Self {
+            mut origins,
+            no_cache,
+            home_ceiling,
+            resolved,
+            approver,
+            observers,
+            progress,
+            rehearsal,
+            sandbox: shared,
+        } = self;
         if origins.cache_dir.is_none() && !no_cache {
             origins.cache_dir = config::cache_dir();
         }
@@ -176,11 +203,15 @@ impl Builder {
         });
         let ledger = Ledger::new(config.startup.total_host_memory_bytes);
         // Comes before the scopes, because it creates the cache folder, and the scopes look at what exists.
-        let sandbox = sandbox(&config, &ledger, origins.cache_dir.clone())?;
+        let sandbox = match shared {
+            Some(sandbox) => sandbox,
+            None => sandbox(&config, &ledger, origins.cache_dir.clone())?,
+        };
         // The same goes for the audit log.
         let audit = config.startup.audit.as_ref().map(Log::open).transpose();
         let audit = audit.context("[audit]").map_err(Error::Config)?;
-        let scopes = Arc::new(Scopes::new(config.places(origins.cache_dir.as_deref()), home_ceiling));
+        let places = config.places(origins.cache_dir.as_deref());
+        let scopes = Arc::new(Scopes::new(places, home_ceiling, rehearsal));
         let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
         let otlp = config.startup.telemetry.as_ref().map(|to| Otlp::new(to, config.egress.trust.clone()));
         let sends = config.startup.telemetry.as_ref().is_some_and(|telemetry| telemetry.metrics_every.is_some());
@@ -470,13 +501,7 @@ impl Wharf {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        Session {
-            server: Arc::clone(&self.inner.server),
-            reader,
-            writer,
-            principal: Principal::Process,
-            roots: Vec::new(),
-        }
+        Session::new(Arc::clone(&self.inner.server), reader, writer)
     }
 
     /// Stops wharf: it takes no more messages, and requests that are under way have a second to finish. The audit log gets its
@@ -535,52 +560,10 @@ impl Wharf {
     }
 }
 
-/// A client that is about to be served.
-pub struct Session<R, W> {
-    server: Arc<Server>,
-    reader: R,
-    writer: W,
-    principal: Principal,
-    roots: Vec<PathBuf>,
-}
-
-impl<R, W> Session<R, W>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin + Send + 'static,
-{
-    /// Names the client. Its tasks and reused instances are not shared with clients of other names.
-    #[must_use]
-    pub fn principal(mut self, name: &str) -> Self {
-        self.principal = Principal::Named(name.into());
-        self
-    }
-
-    /// Opens these folders to the client, in place of any roots that it lists itself.
-    #[must_use]
-    pub fn roots(mut self, folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
-        self.roots.extend(folders.into_iter().map(Into::into));
-        self
-    }
-
-    /// Serves the client until its input ends, its output breaks or wharf stops. Requests that are under way then have a second
-    /// to finish.
-    ///
-    /// # Errors
-    /// If one of the folders cannot be opened. Nothing has been served then.
-    pub async fn serve(self) -> Result<(), Error> {
-        let Self { server, reader, writer, principal, roots } = self;
-        let roots =
-            if roots.is_empty() { None } else { Some(server.scopes.open_given(&roots).map_err(Error::Config)?) };
-        stdio::serve(
-            &server,
-            Client { caller: Caller::Owner(principal), roots, transport: Transport::Pipe },
-            reader,
-            writer,
-        )
-        .await;
-        Ok(())
-    }
+/// A sandbox for several wharfs of this process, which all of them share.
+#[doc(hidden)]
+pub fn shared_sandbox(config: &Config, cache_dir: PathBuf) -> Result<Arc<Sandbox>, Error> {
+    sandbox(config, &Ledger::new(config.startup.total_host_memory_bytes), Some(cache_dir))
 }
 
 fn sandbox(config: &Config, ledger: &Ledger, cache_dir: Option<PathBuf>) -> Result<Arc<Sandbox>, Error> {

@@ -122,6 +122,11 @@ impl Project {
         Ok(Self { folder, name, build: Build { command, artifact, watch, needs, setup }, dev })
     }
 
+    /// What `[plugins.NAME]` would say in a config.
+    pub fn dev(&self) -> &toml::Table {
+        &self.dev
+    }
+
     /// A config that serves this component as the plugin, with what `[dev]` grants. A wrong key of `[dev]` is found when it is read.
     pub fn config(&self, component: &Path) -> Result<String> {
         let mut plugin = self.dev.clone();

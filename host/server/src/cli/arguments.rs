@@ -34,6 +34,7 @@ Examples:
   wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
   wharf new --lang python my-tools                make a folder with a plugin to begin with
   wharf add hello.wasm                            write a plugin into the config, with the grants you agree to
+  wharf test                                      play the cases of the plugin in this folder
   wharf audit show --outcome refused --since 2h   what was refused in the last two hours, if there is an audit log
 
 Config: $XDG_CONFIG_HOME/wharf/wharf.toml (else ~/.config/wharf/wharf.toml), or -c FILE.
@@ -66,6 +67,8 @@ pub enum Command {
     Build(Project),
     /// Build the plugin of a folder, serve it over HTTP, and build it again whenever a source changes
     Dev(Dev),
+    /// Build the plugin of a folder, play the cases of its tests/*.toml, and compare what it does with what they expect
+    Test(Test),
     /// Add a plugin to the config, and ask at the terminal what to grant it of what it wants
     Add(Add),
     /// Ask at the terminal what to grant a plugin of what it wants and does not have
@@ -371,6 +374,30 @@ pub struct Call {
     /// The arguments: one JSON object, or key=value pairs
     #[arg(value_name = "JSON | key=value")]
     pub arguments: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Test {
+    #[command(flatten)]
+    pub project: Project,
+    /// A file of cases, in place of tests/*.toml; may be given more than once
+    #[arg(long = "file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// A component that is built already, in place of the one that plugin.toml builds
+    #[arg(long, value_name = "PLUGIN.wasm")]
+    pub plugin: Option<PathBuf>,
+    /// Only cases with this text in their names
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Take all new and changed snapshots as they are
+    #[arg(long, conflicts_with = "review")]
+    pub accept: bool,
+    /// Show each new or changed snapshot, and ask whether to take it
+    #[arg(long)]
+    pub review: bool,
+    /// Write the results as JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 }
 
 fn parse_hash(text: &str) -> Result<[u8; 32]> {

@@ -32,6 +32,7 @@ mod manager;
 mod new;
 mod serve;
 mod suggest;
+mod test;
 
 pub use self::arguments::Arguments;
 use self::{arguments::Command, manager::Passed};
@@ -93,6 +94,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Approvals(command) => approvals::run(&command),
         Command::Keys(command) => keys::run(command),
         Command::Card(file) => card::run(file.config),
+        Command::Test(command) => test::run(command).await,
     }
 }
 

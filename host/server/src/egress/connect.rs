@@ -30,6 +30,7 @@ use wharf_sandbox::network::HttpRefusal;
 
 use super::{
     address::{Reach, judge},
+    answers::Answers,
     target::{Host, Scheme, Target},
     tls::Tls,
 };
@@ -102,6 +103,8 @@ pub struct Dialer {
     pub own: RwLock<Vec<SocketAddr>>,
     /// Tells the operator what is wrong with the config, at a limited rate.
     pub told: Refusals,
+    /// Answers in place of all servers, in a test; there are no connections then.
+    pub answers: Option<Arc<dyn Answers>>,
 }
 
 impl Dialer {
@@ -112,6 +115,7 @@ impl Dialer {
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
             own: RwLock::default(),
             told: Refusals::default(),
+            answers: None,
         }
     }
 

@@ -29,6 +29,7 @@ use self::{
 
 pub mod address;
 mod allowance;
+pub mod answers;
 pub mod connect;
 pub mod hint;
 pub mod mask;
@@ -39,6 +40,7 @@ pub mod target;
 pub mod tls;
 
 pub use allowance::{Allowance, Placeholder};
+pub use answers::Answers;
 
 /// `[egress]` and `[secrets]`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -79,13 +81,16 @@ impl State {
 
 impl Default for Egress {
     fn default() -> Self {
-        Self::new(Settings::default())
+        Self::new(Settings::default(), None)
     }
 }
 
 impl Egress {
-    pub fn new(settings: Settings) -> Self {
-        Self { dialer: Arc::new(Dialer::new(Box::new(System))), state: Mutex::new(State::new(settings)) }
+    /// `answers`: what answers in place of all servers, in a test.
+    pub fn new(settings: Settings, answers: Option<Arc<dyn Answers>>) -> Self {
+        let mut dialer = Dialer::new(Box::new(System));
+        dialer.answers = answers;
+        Self { dialer: Arc::new(dialer), state: Mutex::new(State::new(settings)) }
     }
 
     /// Uses other settings. Secrets and certificates are fetched anew when they are next needed, and connections that were kept

@@ -294,12 +294,18 @@ impl Inner {
                 Watched { inner: body, end: Vec::new(), placeholders, given_away, dialer }.boxed_unsync()
             }
         };
-        let sent = sender.request(Request::from_parts(parts, body)).await;
+        let request = Request::from_parts(parts, body);
+        let answered = match &self.connector.dialer.answers {
+            Some(answers) => answers.answer(request).await,
+            None => match sender.request(request).await {
+                Ok(response) => Ok(response.map(|body| body.map_err(|error| broken(Some(&error))).boxed_unsync())),
+                Err(error) => Err(self.unsent(&error)),
+            },
+        };
         if let Some(secret) = given_away.get() {
             return Err(Unsent::Denied(HttpRefusal::Placeholder(secret.clone())));
         }
-        let (mut parts, body) = sent.map_err(|error| self.unsent(&error))?.into_parts();
-        let body = body.map_err(|error| broken(Some(&error))).boxed_unsync();
+        let (mut parts, body) = answered?.into_parts();
         let Some(masks) = self.masks().filter(|_| injected) else { return Ok(Response::from_parts(parts, body)) };
         if is_encoded(&parts) {
             let problem =
@@ -373,6 +379,12 @@ fn uri(target: &Target, written: &Uri) -> Result<Uri, http::Error> {
     let path = written.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     Uri::builder().scheme(target.scheme.as_str()).authority(target.authority()).path_and_query(path).build()
+}
+
+/// A URL in the form in which requests are judged, without changing what it means. The error says what is wrong with it.
+pub fn normal(url: &str) -> Result<Uri, &'static str> {
+    let written: Uri = url.parse().map_err(|_| "it is no URL")?;
+    uri(&Target::of(&written)?, &written).map_err(|_| "it is no URL")
 }
 
 /// The errors that caused an error, itself first.

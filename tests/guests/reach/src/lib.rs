@@ -2,8 +2,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "a guest for tests sleeps and ends as it likes; no test does")]
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant, SystemTime},
+};
 
+use wasip2::random::{insecure, insecure_seed, random};
 use wharf_sdk::{host, prelude::*};
 
 #[derive(Deserialize, JsonSchema)]
@@ -90,6 +94,22 @@ impl Plugin {
         call.progress(1.0, None, Some("waiting"));
         std::thread::sleep(Duration::from_millis(args.ms));
         Self::read(One { path: args.path })
+    }
+
+    /// Answers what differs from run to run, unless a test decides it: random numbers of each kind, and the clock. And whether a
+    /// sleep took as long as it should.
+    fn chance() -> String {
+        let (began, pause) = (Instant::now(), Duration::from_millis(1));
+        std::thread::sleep(pause);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        format!(
+            "random {:x} insecure {:x} seed {:x?} slept {} now {}",
+            random::get_random_u64(),
+            insecure::get_insecure_random_u64(),
+            insecure_seed::insecure_seed(),
+            began.elapsed() >= pause,
+            now.as_millis()
+        )
     }
 
     /// Writes a file.

@@ -43,9 +43,9 @@ fn check_name(name: &str) -> Result<()> {
 pub struct Grant(pub Vec<String>);
 
 impl Grant {
-    /// The variables that a call sees; those that are not set are left out.
-    pub fn apply(&self) -> Vec<(String, String)> {
-        self.0.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
+    /// The variables that a call sees, with their values; those that have none are left out.
+    pub fn apply(&self, value: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+        self.0.iter().filter_map(|name| Some((name.clone(), value(name)?))).collect()
     }
 }
 

@@ -88,7 +88,11 @@ pub async fn run_once<O: Operation>(
     let recorded = record.end(ended, &report).await;
     let hints = hints(ctx, served, &report.denials);
     if !report.printed.is_empty() {
-        tracing::debug!(plugin = id, "printed: {}", escaped(&served.config.settings.redacted(&report.printed)));
+        let printed = served.config.settings.redacted(&report.printed);
+        if let Some(rehearsal) = ctx.server.scopes.rehearsal() {
+            (rehearsal.printed)(&printed);
+        }
+        tracing::debug!(plugin = id, "printed: {}", escaped(&printed));
     }
     kept(recorded)?;
     match report.result {

@@ -1,0 +1,75 @@
+//! A client over a reader and a writer, as a program that embeds wharf has it.
+
+use std::{path::PathBuf, sync::Arc};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Error;
+use crate::{
+    access::scope::Folder,
+    auth::Caller,
+    base::principal::Principal,
+    client::server::Server,
+    observe::record::Transport,
+    transport::{pipe::Client, stdio},
+};
+
+/// A client that is about to be served.
+pub struct Session<R, W> {
+    server: Arc<Server>,
+    reader: R,
+    writer: W,
+    principal: Principal,
+    roots: Option<Vec<Folder>>,
+}
+
+impl<R, W> Session<R, W>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    pub(super) fn new(server: Arc<Server>, reader: R, writer: W) -> Self {
+        Self { server, reader, writer, principal: Principal::Process, roots: None }
+    }
+
+    /// Names the client. Its tasks and reused instances are not shared with clients of other names.
+    #[must_use]
+    pub fn principal(mut self, name: &str) -> Self {
+        self.principal = Principal::Named(name.into());
+        self
+    }
+
+    /// Opens these folders to the client, in place of any roots that it lists itself.
+    #[must_use]
+    pub fn roots(self, folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        let folders = folders.into_iter().map(|path| Folder { path: path.into(), shown: None });
+        let folders: Vec<Folder> = folders.collect();
+        if folders.is_empty() { self } else { self.open(folders) }
+    }
+
+    /// The same; plugins see the folders where the program says.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn open(mut self, folders: Vec<Folder>) -> Self {
+        self.roots.get_or_insert_default().extend(folders);
+        self
+    }
+
+    /// Serves the client until its input ends, its output breaks or wharf stops. Requests that are under way then have a second
+    /// to finish.
+    ///
+    /// # Errors
+    /// If one of the folders cannot be opened. Nothing has been served then.
+    pub async fn serve(self) -> Result<(), Error> {
+        let Self { server, reader, writer, principal, roots } = self;
+        let roots = roots.map(|roots| server.scopes.open_given(&roots)).transpose().map_err(Error::Config)?;
+        stdio::serve(
+            &server,
+            Client { caller: Caller::Owner(principal), roots, transport: Transport::Pipe },
+            reader,
+            writer,
+        )
+        .await;
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! `wharf test`: plays the cases of a plugin on the real host, on the way that a client's calls take, and compares what happens with
+//! what the cases expect.
+
+#![expect(clippy::disallowed_methods, reason = "the author's files of cases are found and read here")]
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use futures_util::{StreamExt, stream};
+use serde_json::{Map, Value, json};
+use wharf_sandbox::Sandbox;
+
+use self::{
+    cases::{Action, Case, List},
+    report::Finished,
+    snapshots::{Compared, Mode},
+    stage::{Stage, Unset},
+    subject::Subject,
+    talk::{Client, Ended},
+};
+use super::{arguments::Test, ask::Person, load::print};
+use crate::{
+    app,
+    base::text,
+    config::{self, CommandLine},
+};
+
+mod cases;
+mod judge;
+mod network;
+mod report;
+mod snapshots;
+mod stage;
+mod subject;
+mod talk;
+
+/// The most cases that are played at once.
+const AT_ONCE: usize = 4;
+/// The largest file of cases.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// The name of the case that every plugin has: that its lists are those of the snapshot.
+const LISTS: &str = "lists";
+
+pub(super) async fn run(command: Test) -> Result<ExitCode> {
+    let mode = mode(&command)?;
+    let person = match mode {
+        Mode::Review => Some(Person::here().context("--review asks a person, and there is no terminal to ask at")?),
+        _ => None,
+    };
+    let cases = cases(&command)?;
+    let subject = Subject::of(&command).await?;
+    let (sandbox, _cache) = sandbox()?;
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from).min(AT_ONCE);
+    let playing = cases.iter().map(|case| play(case, &subject, &sandbox, mode));
+    let mut playing = stream::iter(playing).buffered(at_once);
+    let mut finished = Vec::new();
+    while let Some(one) = playing.next().await {
+        let one = one?;
+        if one.pending.is_none() || mode != Mode::Review {
+            tell(&one)?;
+        }
+        finished.push(one);
+    }
+    if let Some(mut person) = person {
+        review(&mut finished, &mut person)?;
+    }
+    if let Some(file) = &command.junit {
+        snapshots::replace(file, &report::junit(&subject.name, &finished)?)?;
+    }
+    let failed = finished.iter().filter(|one| !one.passed()).count();
+    if mode == Mode::Keep && finished.iter().any(|one| one.pending.is_some()) {
+        print("new snapshots lie beside the old ones as `.new`: take them with --accept, or one by one with --review")?;
+    }
+    print(&format!("{} passed, {failed} failed", finished.len() - failed))?;
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn mode(command: &Test) -> Result<Mode> {
+    let ci = std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
+    ensure!(
+        !ci || !(command.accept || command.review),
+        "--accept and --review write snapshots, and with CI set nothing is written: a person looks at snapshots before they are \
+         committed"
+    );
+    Ok(match command {
+        _ if ci => Mode::Leave,
+        Test { accept: true, .. } => Mode::Accept,
+        Test { review: true, .. } => Mode::Review,
+        _ => Mode::Keep,
+    })
+}
+
+/// The sandbox of all cases, and the folder of its compiled code if it is gone afterwards.
+fn sandbox() -> Result<(Arc<Sandbox>, Option<tempfile::TempDir>)> {
+    let config = config::load(None, &CommandLine::default())?;
+    // Every case loads the plugin, so it has to be kept somewhere once it is compiled.
+    let (folder, held) = match config::cache_dir() {
+        Some(folder) => (folder, None),
+        None => {
+            let held = tempfile::tempdir()?;
+            (held.path().to_owned(), Some(held))
+        }
+    };
+    Ok((app::shared_sandbox(&config, folder)?, held))
+}
+
+/// The cases that are asked for, those of the lists first.
+fn cases(command: &Test) -> Result<Vec<Case>> {
+    let folder = &command.project.folder;
+    let tests = folder.strip_prefix(".").unwrap_or(folder).join("tests");
+    let mut files = command.files.clone();
+    if files.is_empty() {
+        let found = std::fs::read_dir(&tests).with_context(|| text::path(&tests))?;
+        for entry in found {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                files.push(path);
+            }
+        }
+        files.sort();
+        ensure!(!files.is_empty(), "{}: there is no file of cases, such as greet.toml", text::path(&tests));
+    }
+    let mut all = vec![lists(tests.join("lists"))];
+    for file in &files {
+        let shown = || text::path(file);
+        let metadata = std::fs::metadata(file).with_context(shown)?;
+        ensure!(metadata.len() <= MAX_FILE_BYTES, "{}: it is larger than {} MiB", shown(), MAX_FILE_BYTES >> 20);
+        let text = std::fs::read_to_string(file).with_context(shown)?;
+        all.extend(cases::read(&text, file)?);
+    }
+    let mut snapshots = BTreeMap::new();
+    for case in &all {
+        if let Some(other) = snapshots.insert(snapshot_file(case), case) {
+            let place = |case: &Case| format!("{}:{}", text::path(&case.file), case.line);
+            bail!("{}: the case `{}` has the name of the one at {}", place(case), case.name, place(other));
+        }
+    }
+    if let Some(part) = &command.filter {
+        all.retain(|case| case.name.contains(part.as_str()));
+        ensure!(!all.is_empty(), "no case has `{}` in its name", text::escaped(part));
+    }
+    Ok(all)
+}
+
+/// The case that every plugin has.
+fn lists(file: PathBuf) -> Case {
+    let expected = cases::Expected { snapshot: true, ..Default::default() };
+    let (given, after) = Default::default();
+    Case { name: LISTS.into(), file, line: 0, action: Action::Lists, expected, given, after }
+}
+
+/// Beside the file of the case. On some file systems, names that differ only in upper and lower case are the same.
+fn snapshot_file(case: &Case) -> PathBuf {
+    let folder = case.file.parent().unwrap_or(Path::new(""));
+    folder.join("snapshots").join(format!("{}.json", case.name.replace(' ', "-").to_lowercase()))
+}
+
+async fn play(case: &Case, subject: &Subject, sandbox: &Arc<Sandbox>, mode: Mode) -> Result<Finished> {
+    let is_lists = matches!(case.action, Action::Lists);
+    let named = || match is_lists {
+        true => "the case of the lists".to_owned(),
+        false => format!("{}:{}: the case `{}`", text::path(&case.file), case.line, case.name),
+    };
+    let mut finished = Finished {
+        name: case.name.clone(),
+        place: (!is_lists).then(|| (case.file.clone(), case.line)),
+        took: Duration::ZERO,
+        problems: Vec::new(),
+        pending: None,
+        taken: false,
+    };
+    let beside = case.file.parent().unwrap_or(Path::new(""));
+    let stage = match Stage::set(subject, &case.given, beside, sandbox).await {
+        Ok(stage) => Some(stage),
+        Err(Unset::Wrong(error)) => return Err(error.context(named())),
+        // Without lists there is nothing to test.
+        Err(Unset::Failed(problem)) if is_lists => bail!(problem),
+        Err(Unset::Failed(problem)) => {
+            let ended = Ended { result: Err(problem), ..Ended::default() };
+            finished.problems = judge::problems(&case.expected, &ended);
+            None
+        }
+    };
+    let Some(mut stage) = stage else { return Ok(finished) };
+    let mut client = Client::open(&stage.wharf, std::mem::take(&mut stage.roots));
+    let began = Instant::now();
+    let ended = act(&case.action, &mut client, case).await.with_context(named);
+    finished.took = began.elapsed();
+    stage.wharf.abandon().await;
+    let ended = ended?;
+    finished.problems = ended.unanswered.clone();
+    let unlisted = stage.servers.unlisted();
+    finished.problems.extend(unlisted.iter().map(|request| format!("{request} is not in `given.http`")));
+    // What follows from that is no problem of its own.
+    if finished.problems.is_empty() {
+        finished.problems = judge::problems(&case.expected, &ended);
+        finished.problems.extend(stage.problems(&case.given, &case.after));
+    }
+    let settled = ended.result.is_ok() || case.expected.error.is_some();
+    if case.expected.snapshot && settled && finished.problems.is_empty() {
+        let answered = ended.result.unwrap_or_else(|error| json!({ "error": error }));
+        match snapshots::compare(&snapshot_file(case), &answered, mode)? {
+            Compared::Same => {}
+            Compared::Taken => finished.taken = true,
+            Compared::Pending(pending) => finished.pending = Some(pending),
+        }
+    }
+    if !finished.problems.is_empty() {
+        finished.problems.extend(stage.noted.in_words());
+    }
+    Ok(finished)
+}
+
+async fn act(action: &Action, client: &mut Client, case: &Case) -> Result<Ended> {
+    match action {
+        Action::Request(method, params) => client.request(method, params, &case.given.answers).await,
+        Action::List(list) => client.list(*list).await,
+        Action::Lists => {
+            let mut all = Map::new();
+            for list in List::ALL {
+                match client.list(list).await?.result {
+                    Ok(Value::Object(one)) => all.extend(one),
+                    Ok(_) => {}
+                    Err(error) => return Ok(Ended { result: Err(error), ..Ended::default() }),
+                }
+            }
+            Ok(Ended { result: Ok(Value::Object(all)), ..Ended::default() })
+        }
+    }
+}
+
+fn tell(one: &Finished) -> Result<()> {
+    print(&one.lines().join("\n"))
+}
+
+/// Shows a person each snapshot that is not the one that was taken.
+fn review(finished: &mut [Finished], person: &mut Person) -> Result<()> {
+    for one in finished {
+        let Some(pending) = &one.pending else { continue };
+        person.tell("")?;
+        for line in pending.whole().lines() {
+            person.tell(&text::escaped(line))?;
+        }
+        match person.agrees(&format!("Take the snapshot of `{}`?", one.name))? {
+            true => {
+                pending.take()?;
+                (one.pending, one.taken) = (None, true);
+            }
+            false => pending.keep()?,
+        }
+        tell(one)?;
+    }
+    Ok(())
+}

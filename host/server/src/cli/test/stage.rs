@@ -1,0 +1,380 @@
+//! The stage of a case: its folders, copied afresh, and a wharf of its own that serves the plugin as the case has it.
+
+#![expect(clippy::disallowed_methods, reason = "folders of a case are made here and looked at when it is over")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::{OpenOptionsExt, symlink},
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use parking_lot::Mutex;
+use tempfile::TempDir;
+use wharf_sandbox::{Fixed, Sandbox};
+
+use super::{
+    cases::{After, Contents, Given},
+    judge::difference,
+    network::Servers,
+    subject::Subject,
+};
+use crate::{
+    access::{
+        grants::{self, Grants},
+        rehearsal::Rehearsal,
+        scope::Folder,
+    },
+    app::Wharf,
+    base::text::escaped,
+    config::{self, CommandLine, Config},
+    observe::record::{Action, CallRecord, Observer},
+    plugins::status::Status,
+};
+
+/// How many files and folders a fixture may have.
+const MAX_ENTRIES: usize = 10_000;
+/// The largest file that is compared when a case is over.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// What wharf noted while a case ran.
+#[derive(Default)]
+pub struct Noted {
+    /// What the plugin printed.
+    printed: Mutex<String>,
+    /// What it was refused.
+    refused: Mutex<Vec<String>>,
+}
+
+impl Noted {
+    /// Everything, in words. Only of use if the case failed.
+    pub fn in_words(&self) -> Vec<String> {
+        let printed = std::mem::take(&mut *self.printed.lock());
+        let printed = (!printed.trim().is_empty()).then(|| format!("the plugin printed:\n{}", printed.trim_end()));
+        let refused = std::mem::take(&mut *self.refused.lock());
+        refused.into_iter().map(|hint| format!("wharf refused the plugin something: {hint}")).chain(printed).collect()
+    }
+}
+
+struct Watching(Arc<Noted>);
+
+impl Observer for Watching {
+    fn ended(&self, record: &CallRecord) {
+        if record.action != Action::List {
+            let mut refused = self.0.refused.lock();
+            for hint in record.denials.iter().map(|denial| grants::hint(denial, escaped).0) {
+                if !refused.contains(&hint) {
+                    refused.push(hint);
+                }
+            }
+        }
+    }
+}
+
+pub struct Stage {
+    pub wharf: Wharf,
+    pub servers: Arc<Servers>,
+    pub noted: Arc<Noted>,
+    /// What the client opens.
+    pub roots: Vec<Folder>,
+    /// Where the folders of the case really are, by the plugin's paths.
+    folders: BTreeMap<String, PathBuf>,
+    _folder: TempDir,
+}
+
+/// Why a case cannot be played.
+pub enum Unset {
+    /// The case is wrong.
+    Wrong(anyhow::Error),
+    /// The plugin does not load.
+    Failed(String),
+}
+
+impl Stage {
+    /// `beside`: the folder to which the paths of fixtures are relative.
+    pub async fn set(subject: &Subject, given: &Given, beside: &Path, sandbox: &Arc<Sandbox>) -> Result<Self, Unset> {
+        let (config, mut stage) = prepare(subject, given, beside).map_err(Unset::Wrong)?;
+        let (network, noted) = (Arc::clone(&stage.servers), Arc::clone(&stage.noted));
+        let hear = Arc::clone(&noted);
+        let rehearsal = Rehearsal {
+            fixed: Fixed { now: given.now, seed: given.seed },
+            environment: given.env.clone(),
+            network,
+            printed: Arc::new(move |text: &str| hear.printed.lock().push_str(text)),
+        };
+        let wharf = Wharf::builder()
+            .resolved(config)
+            .rehearsal(rehearsal)
+            .sandbox(Arc::clone(sandbox))
+            .observer(Watching(noted))
+            .build()
+            .await
+            .map_err(|error| Unset::Wrong(error.into()))?;
+        for plugin in wharf.plugins() {
+            if let Status::Failed { problem, .. } = plugin.status {
+                return Err(Unset::Failed(format!("the plugin does not load ({}): {}", problem.stage, problem.text)));
+            }
+        }
+        let roots = std::mem::take(&mut stage.roots);
+        Ok(Self {
+            wharf,
+            servers: stage.servers,
+            noted: stage.noted,
+            roots,
+            folders: stage.folders,
+            _folder: stage.folder,
+        })
+    }
+
+    /// What is not as it has to be now that the case is over.
+    pub fn problems(&self, given: &Given, after: &After) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (path, wanted) in &after.files {
+            match self.find(given, path) {
+                Err(problem) => problems.push(format!("after: {path}: {problem}")),
+                Ok(None) => problems.push(format!("after: {path} is not there")),
+                Ok(Some(file)) => match read(&file) {
+                    Err(problem) => problems.push(format!("after: {path}: {problem:#}")),
+                    Ok(text) if text == *wanted => {}
+                    Ok(text) => problems.push(format!("after: {path} is another:\n{}", difference(wanted, &text))),
+                },
+            }
+        }
+        for path in &after.absent {
+            match self.find(given, path) {
+                Err(problem) => problems.push(format!("after: {path}: {problem}")),
+                Ok(None) => {}
+                Ok(Some(_)) => problems.push(format!("after: {path} is there")),
+            }
+        }
+        problems
+    }
+
+    /// Where a path of the plugin leads. Links are not followed, since the plugin may have made them.
+    fn find(&self, given: &Given, path: &str) -> Result<Option<PathBuf>, String> {
+        let Some((folder, rest)) = given.folder_of(path) else { return Ok(None) };
+        let Some(mut place) = self.folders.get(folder).cloned() else { return Ok(None) };
+        for part in rest.split('/') {
+            place.push(part);
+            match place.symlink_metadata() {
+                Ok(metadata) if metadata.is_symlink() => return Err("there is a link on the way to it".into()),
+                Ok(_) => {}
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(Some(place))
+    }
+}
+
+fn read(file: &Path) -> Result<String> {
+    let metadata = file.metadata()?;
+    ensure!(metadata.is_file(), "it is no file");
+    ensure!(metadata.len() <= MAX_FILE_BYTES, "it is larger than {} MiB", MAX_FILE_BYTES >> 20);
+    String::from_utf8(fs::read(file)?).context("it is no text")
+}
+
+/// What of a stage can be made before there is a wharf.
+struct Prepared {
+    servers: Arc<Servers>,
+    noted: Arc<Noted>,
+    roots: Vec<Folder>,
+    folders: BTreeMap<String, PathBuf>,
+    folder: TempDir,
+}
+
+fn prepare(subject: &Subject, given: &Given, beside: &Path) -> Result<(Config, Prepared)> {
+    let folder = tempfile::Builder::new().prefix("wharf-test-").tempdir()?;
+    let mut folders = BTreeMap::new();
+    for (number, (path, contents)) in given.dirs.iter().enumerate() {
+        let place = folder.path().join(number.to_string());
+        fs::create_dir(&place)?;
+        match contents {
+            Contents::Fixture(fixture) => {
+                let from = beside.join(fixture);
+                copy(&from, &place, &mut 0)
+                    .with_context(|| format!("`given.dirs`: {}", crate::base::text::path(&from)))?;
+            }
+            Contents::Files(files) => write(files, &place).context("`given.dirs`")?,
+        }
+        folders.insert(path.clone(), place);
+    }
+    let config = config(subject, given, &folders, folder.path()).context("plugin.toml, [dev]")?;
+    let grants = config.plugins.first().map(|plugin| plugin.grants.clone()).unwrap_or_default();
+    let granted = |path: &String| grants.dirs.0.iter().any(|dir| dir.guest == *path);
+    let opened = match &given.roots {
+        Some(roots) => roots.clone(),
+        None => folders.keys().filter(|path| !granted(path)).cloned().collect(),
+    };
+    for path in folders.keys() {
+        let reached = granted(path) || (opened.contains(path) && grants.roots.is_given());
+        ensure!(
+            reached,
+            "`given.dirs`: nothing opens `{path}` to the plugin: [dev.grants] of plugin.toml has neither `roots` nor a folder that \
+             the plugin sees there"
+        );
+    }
+    let roots = opened.iter().filter_map(|path| {
+        let place = folders.get(path)?.clone();
+        Some(Folder { path: place, shown: Some(path.clone()) })
+    });
+    let roots = roots.collect();
+    let servers = Servers::new(&given.http).map_err(anyhow::Error::msg)?;
+    let prepared = Prepared { servers: Arc::new(servers), noted: Arc::default(), roots, folders, folder };
+    Ok((config, prepared))
+}
+
+/// A config that serves the plugin as the case has it.
+fn config(subject: &Subject, given: &Given, folders: &BTreeMap<String, PathBuf>, temporary: &Path) -> Result<Config> {
+    let mut plugin = subject.dev.clone();
+    let grants = table(&mut plugin, "grants")?;
+    if let Some(toml::Value::Array(dirs)) = grants.get_mut("dirs") {
+        // A test touches no folder of the machine: of those that are granted, there are the ones that the case gives.
+        dirs.retain_mut(|dir| {
+            let seen = dir.get("guest").or_else(|| dir.get("host")).and_then(toml::Value::as_str).map(str::to_owned);
+            let place = seen.as_ref().and_then(|seen| folders.get(seen)?.to_str());
+            // What has another form is kept, and whoever reads it says what is wrong.
+            let (Some(seen), Some(dir)) = (&seen, dir.as_table_mut()) else { return true };
+            let Some(place) = place else { return false };
+            dir.insert("guest".into(), seen.as_str().into());
+            dir.insert("host".into(), place.into());
+            true
+        });
+    }
+    // The error of a value would repeat it.
+    let written = grants.clone().try_into().map_err(|_| anyhow::anyhow!("`grants` has not the form of grants"))?;
+    let parsed = Grants::parse(written, &|path| Ok(PathBuf::from(path))).context("grants")?;
+    let names: BTreeSet<String> = parsed.http.0.secrets().map(str::to_owned).collect();
+    table(&mut plugin, "config")?.extend(given.config.clone());
+    let component = subject.component.to_str().context("the path of the component is not UTF-8")?;
+    plugin.insert("path".into(), component.into());
+    plugin.insert("prefix".into(), "".into());
+    let mut whole = toml::Table::new();
+    table(&mut whole, "plugins")?.insert(subject.name.clone(), plugin.into());
+    for (name, file) in secrets(names, temporary)? {
+        let file = file.to_str().context("the folder for temporary files is not UTF-8")?;
+        let source = toml::Table::from_iter([("file".to_owned(), file.into())]);
+        table(&mut whole, "secrets")?.insert(name, source.into());
+    }
+    config::from_text(&toml::to_string(&whole)?, None, &CommandLine::default())
+}
+
+/// The table of that name in a table.
+fn table<'a>(of: &'a mut toml::Table, name: &str) -> Result<&'a mut toml::Table> {
+    let table = of.entry(name).or_insert_with(|| toml::Table::new().into());
+    table.as_table_mut().with_context(|| format!("`{name}` is no table"))
+}
+
+/// Secrets that are as good as any, since no server gets them.
+fn secrets(names: BTreeSet<String>, folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut secrets = BTreeMap::new();
+    for (number, name) in names.into_iter().enumerate() {
+        let file = folder.join(format!("secret-{number}"));
+        let mut open = fs::OpenOptions::new();
+        let written = open.write(true).create_new(true).mode(0o600).open(&file)?;
+        std::io::Write::write_all(&mut &written, format!("secret-of-the-test-{name}").as_bytes())?;
+        secrets.insert(name, file);
+    }
+    Ok(secrets)
+}
+
+/// Writes files into a new folder.
+fn write(files: &BTreeMap<String, String>, to: &Path) -> Result<()> {
+    for (name, text) in files {
+        let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        ensure!(inside && !name.is_empty(), "`{name}` is no path inside the folder");
+        let place = to.join(name);
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&place, text).with_context(|| format!("`{name}`"))?;
+    }
+    Ok(())
+}
+
+/// Copies what is in a folder. Links are copied as links.
+fn copy(from: &Path, to: &Path, entries: &mut usize) -> Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        *entries += 1;
+        ensure!(*entries <= MAX_ENTRIES, "there are more than {MAX_ENTRIES} files in it");
+        let (kind, place) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            fs::create_dir(&place)?;
+            copy(&entry.path(), &place, entries)?;
+        } else if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, &place)?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), &place)?;
+        } else {
+            bail!("{} is neither a file nor a folder", crate::base::text::path(&entry.path()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(grants: &str) -> Subject {
+        let dev = toml::from_str(&format!("[grants]\n{grants}")).unwrap();
+        Subject { name: "p".into(), component: "/p.wasm".into(), dev }
+    }
+
+    fn given(dirs: &[&str], roots: Option<&[&str]>) -> Given {
+        let contents = Contents::Files(BTreeMap::from([("in/a.txt".to_owned(), "x".to_owned())]));
+        Given {
+            dirs: dirs.iter().map(|path| ((*path).to_owned(), contents.clone())).collect(),
+            roots: roots.map(|roots| roots.iter().map(ToString::to_string).collect()),
+            ..Given::default()
+        }
+    }
+
+    #[test]
+    fn a_case_opens_its_own_folders_and_no_others() {
+        let both = "roots='read'\ndirs=[{host='/etc', guest='/d', access='read'}]";
+        for (allow, dirs, roots, opened, granted) in [
+            ("roots='read'", &["/w"][..], None, &["/w"][..], &[][..]),
+            (both, &["/w", "/d"], None, &["/w"], &["/d"]),
+            (both, &["/d"], Some(&["/d"][..]), &["/d"], &["/d"]),
+            // What the case does not give is not there, even if the machine has it.
+            (both, &[], None, &[], &[]),
+            ("dirs=[{host='/d', access='read-write'}]", &["/d"], None, &[], &["/d"]),
+        ] {
+            let (config, prepared) = prepare(&subject(allow), &given(dirs, roots), Path::new("/")).unwrap();
+            let shown: Vec<&str> = prepared.roots.iter().filter_map(|root| root.shown.as_deref()).collect();
+            assert_eq!(shown, opened, "{allow}");
+            let own = &config.plugins[0].grants.dirs.0;
+            assert_eq!(own.iter().map(|dir| dir.guest.as_str()).collect::<Vec<_>>(), granted, "{allow}");
+            for dir in own {
+                assert!(dir.host.starts_with(prepared.folder.path()));
+                assert_eq!(fs::read_to_string(dir.host.join("in/a.txt")).unwrap(), "x");
+            }
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let wrong = |allow: &str, given: &Given| match prepare(&subject(allow), given, Path::new("/")) {
+            Ok(_) => panic!("{allow}"),
+            Err(error) => format!("{error:#}"),
+        };
+        assert!(wrong("", &given(&["/w"], None)).contains("nothing opens `/w` to the plugin"));
+        assert!(wrong("roots='read'", &given(&["/w"], Some(&[]))).contains("nothing opens `/w` to the plugin"));
+        let mut missing = given(&[], None);
+        missing.dirs.insert("/w".into(), Contents::Fixture("no/such".into()));
+        assert!(wrong("roots='read'", &missing).contains("`given.dirs`: /no/such"));
+        missing.dirs.insert("/w".into(), Contents::Files(BTreeMap::from([("../x".into(), String::new())])));
+        assert!(wrong("roots='read'", &missing).contains("`../x` is no path inside the folder"));
+    }
+
+    #[test]
+    fn secrets_of_rules_are_there() {
+        let allow = "http=[{url='https://a.example', headers={authorization='Bearer {t}'}}]";
+        let (config, _prepared) = prepare(&subject(allow), &Given::default(), Path::new("/")).unwrap();
+        let file = config.egress.secrets["t"].file().unwrap();
+        assert_eq!(fs::read_to_string(file).unwrap(), "secret-of-the-test-t");
+    }
+}

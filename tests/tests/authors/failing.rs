@@ -1,0 +1,174 @@
+//! Cases that fail, and files that are wrong: each says what is the matter.
+
+use quick_xml::{Reader, XmlVersion, events::Event};
+
+use crate::{Played, play, project};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_case_says_why() {
+    let cases = r#"[[case]]
+name = "another text"
+tool = "own_words"
+args = { n = 2 }
+text = "3 of them"
+[[case]]
+name = "another part"
+tool = "sum"
+args = { n = 3 }
+structured = { sum = 7 }
+[[case]]
+name = "no match"
+tool = "own_words"
+args = { n = 2 }
+text_matches = "^of"
+[[case]]
+name = "an error"
+tool = "fail"
+[[case]]
+name = "another error"
+tool = "fail"
+error = "it is Monday"
+[[case]]
+name = "no error"
+tool = "sum"
+args = { n = 3 }
+error = "it is Monday"
+[[case]]
+name = "nothing said"
+tool = "sum"
+args = { n = 3 }
+logs = ["step"]
+[[case]]
+name = "unanswered"
+tool = "purge"
+text = "kept"
+[[case]]
+name = "another answer"
+tool = "write_poem"
+given = { answers = { poem = "declined" } }
+"#;
+    let folder = project("showcase", "grants = { ask = ['elicitation', 'sampling'] }", cases);
+    play(&folder, &["--accept", "--filter", "lists"], &[]).await.shows(&["1 passed, 0 failed"]);
+    let played = play(&folder, &["--junit", "out/junit.xml"], &[]).await;
+    assert_eq!(played.code, Some(1), "{}", played.complained);
+    played.shows(&[
+        "ok    lists  ",
+        "FAIL  another text  ",
+        "(p/tests/a.toml:1)\n        the text is another:\n        - 3 of them\n        + 2 of them\n",
+        "structured.sum is 6, not 7",
+        "the text does not match `^of`: 2 of them",
+        "an error that the case does not expect: it is Sunday",
+        "the error has no `it is Monday` in it: it is Sunday",
+        "an error with `it is Monday` in it was expected, and there is a result",
+        "no log record has `step` in it; there is: nothing",
+        "the plugin asks `sure`: \"[showcase] Delete 14 notes?\", with the form {",
+        "; `given.answers` has no `sure`",
+        "the plugin asks the model `poem`: [",
+        "`declined` is no answer to that, but sampled",
+        "1 passed, 9 failed",
+    ]);
+    let written = std::fs::read_to_string(folder.join("out/junit.xml")).unwrap();
+    let (tests, failures) = in_junit(&written);
+    assert_eq!((tests.len(), failures.len()), (10, 9), "{written}");
+    assert_eq!(tests[..2], ["lists", "another text"]);
+    assert_eq!(failures[0], "the text is another:\n- 3 of them\n+ 2 of them");
+    assert!(failures[7].contains("\"[showcase] Delete 14 notes?\""), "{failures:?}");
+}
+
+/// The names of the tests in a file of JUnit's, and the texts of the failures.
+fn in_junit(text: &str) -> (Vec<String>, Vec<String>) {
+    let mut reader = Reader::from_str(text);
+    let (mut tests, mut failures, mut failing) = (Vec::new(), Vec::<String>::new(), false);
+    loop {
+        match reader.read_event().unwrap() {
+            Event::Start(start) | Event::Empty(start) if start.name().as_ref() == "testcase" => {
+                let name = start.try_get_attribute("name").unwrap().unwrap();
+                tests.push(name.normalized_value(XmlVersion::Implicit1_0).unwrap().into_owned());
+                assert!(start.try_get_attribute("time").unwrap().is_some());
+            }
+            Event::Start(start) if start.name().as_ref() == "failure" => {
+                failures.push(String::new());
+                failing = true;
+            }
+            Event::End(end) if end.name().as_ref() == "failure" => failing = false,
+            Event::Text(text) if failing => *failures.last_mut().unwrap() += &text.xml_content(XmlVersion::Implicit1_0),
+            Event::GeneralRef(entity) if failing => {
+                let name = entity.xml_content(XmlVersion::Implicit1_0);
+                *failures.last_mut().unwrap() += quick_xml::escape::resolve_predefined_entity(&name).unwrap();
+            }
+            Event::Eof => return (tests, failures),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_behind_and_sent_is_told() {
+    let cases = r#"
+        [[case]]
+        name = "left behind"
+        tool = "write"
+        args = { path = "/w/a.txt", text = "b" }
+        given = { dirs = { "/w" = { "old.txt" = "" } } }
+        after = { files = { "/w/a.txt" = "c", "/w/z.txt" = "" }, absent = ["/w/old.txt"] }
+    "#;
+    let folder = project("reach", "grants = { roots = 'read-write' }", cases);
+    play(&folder, &["--filter", "left"], &[]).await.shows(&[
+        "after: /w/a.txt is another:\n        - c\n        + b",
+        "after: /w/z.txt is not there",
+        "after: /w/old.txt is there",
+    ]);
+    let cases = r#"
+        [[case]]
+        name = "unlisted"
+        tool = "send"
+        args = { url = "https://api.example.com/b?c" }
+        given = { http = [{ url = "https://api.example.com/b" }] }
+        [[case]]
+        name = "refused"
+        tool = "send"
+        args = { url = "https://other.example.com/" }
+        text = "hello"
+    "#;
+    let folder = project("outgoing", "grants = { http = ['https://api.example.com'] }", cases);
+    play(&folder, &["--filter", "e"], &[]).await.shows(&[
+        "GET https://api.example.com/b?c is not in `given.http`",
+        "wharf refused the plugin something: ",
+        "https://other.example.com",
+        "0 passed, 2 failed",
+    ]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_plugin_printed_is_shown_when_it_fails() {
+    let cases = r#"
+        [[case]]
+        name = "panics"
+        tool = "panic"
+        args = { message = "out of \u001b[31mtea" }
+    "#;
+    let played = play(&project("hostile", "", cases), &["--filter", "panics"], &[]).await;
+    played.shows(&["did not finish", "the plugin printed:", "out of \\u{1b}[31mtea"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_end_the_run_at_once() {
+    let good = "[[case]]\nname = 'a'\ntool = 'sum'\nargs = { n = 1 }\n";
+    let wrong = async |cases: &str, more: &[&str], expected: &str| {
+        let Played { code, complained, shown } = play(&project("showcase", "", cases), more, &[]).await;
+        assert!(complained.contains(expected), "{cases}\n{complained}");
+        assert_eq!((code, shown.contains("passed")), (Some(2), false), "{cases}");
+    };
+    wrong("[[case]]\nname = 'a'\ntoll = 'x'", &[], "p/tests/a.toml:3: unknown key `toll`; did you mean `tool`?").await;
+    wrong(&good.repeat(2), &[], "p/tests/a.toml:5: the case `a` has the name of the one at p/tests/a.toml:1").await;
+    wrong(good, &["--filter", "zebra"], "no case has `zebra` in its name").await;
+    wrong(good, &["--file", "no.toml"], "no.toml").await;
+    wrong(good, &["--plugin", "no.wasm"], "no.wasm is not there").await;
+    wrong(&format!("{good}given = {{ dirs = {{ '/w' = 'no' }} }}"), &["--filter", "a"], "given.dirs").await;
+    wrong(&format!("{good}given = {{ http = [{{ url = 'ftp://a' }}] }}"), &["--filter", "a"], "ftp://a").await;
+    wrong(good, &["--review"], "there is no terminal").await;
+    let folder = project("showcase", "grants = { roots = 'all' }", good);
+    let Played { code, complained, .. } = play(&folder, &[], &[]).await;
+    assert!(complained.contains("neither \"read\" nor \"read-write\""), "{complained}");
+    assert_eq!(code, Some(2));
+}
