@@ -1,6 +1,8 @@
 //! What the suite does not look at: the plugin's config, its directories, requests over HTTP, chance, and failures. The plugins in
 //! other languages have the same tools.
 
+#![allow(clippy::disallowed_methods, reason = "a plugin sees only the files that are open to it")]
+
 use std::{
     collections::hash_map::RandomState,
     hash::BuildHasher,
