@@ -2,7 +2,7 @@
 //
 //   node differential.mjs --bin WHARF --plugins DIR --modules DIR [--python PROGRAM] [--every N] [--timing] [--show N] [--folder DIR]
 //
-// `--every` asks only each Nth question; `--python` is an interpreter that has the reference servers for time and fetch. Fails if fewer than 97 of
+// `--every` asks only each Nth question; `--python` is an interpreter that has the reference servers for time, fetch and git. Fails if fewer than 97 of
 // 100 answers are identical or equivalent, if another differs for no reason that `intended.mjs` names, or if nothing differs
 // any more where it names one.
 
@@ -13,6 +13,7 @@ import { parseArgs } from 'node:util';
 import { cases } from './cases.mjs';
 import { compare, missing } from './compare.mjs';
 import { fetch } from './fetch.mjs';
+import { git } from './git.mjs';
 import { INTENDED } from './intended.mjs';
 import { memory } from './memory.mjs';
 import { Server } from './server.mjs';
@@ -159,5 +160,6 @@ await memory(beside);
 await thinking(beside);
 if (options.python) await time({ wharf, python: options.python, env, complain });
 if (options.python) await fetch({ wharf: fetcher, python: options.python, modules: options.modules, env, complain });
+if (options.python) await git({ ...beside, python: options.python });
 if (options.timing) await timing({ reference, wharf, folder: folders.P, complain });
 process.exit(failed ? 1 : 0);
