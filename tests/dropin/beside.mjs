@@ -15,6 +15,10 @@ const same = (one, other) => JSON.stringify(sorted(one)) === JSON.stringify(sort
 function plain(schema) {
   if (Array.isArray(schema)) return schema.map(plain);
   if (typeof schema !== 'object' || schema === null) return schema;
+  // What may be null may be left out, and null then counts as left out.
+  const { anyOf, default: otherwise, ...rest } = schema;
+  const kinds = Array.isArray(anyOf) ? anyOf.filter((kind) => kind.type !== 'null') : [];
+  if (kinds.length === 1 && kinds.length < anyOf.length && otherwise === null) return plain({ ...kinds[0], ...rest });
   return Object.fromEntries(
     Object.entries(schema)
       // The name of a property may be `title`; what stands there is a schema then.

@@ -199,8 +199,8 @@ async function answers(server, at, home, all) {
 }
 
 /** What repositories might try. Each call must be refused, and say why, and leave what lies outside alone. */
-async function hostile(ours, at, home, complain) {
-  const elsewhere = join(home, 'elsewhere');
+async function hostile(ours, at, home, open, complain) {
+  const elsewhere = join(open, 'elsewhere');
   rmSync(elsewhere, { recursive: true, force: true });
   mkdirSync(elsewhere, { recursive: true });
   const attempts = [
@@ -208,7 +208,7 @@ async function hostile(ours, at, home, complain) {
     ['git_status', {}, /objects lies in \/etc\/objects, which is not open/, (r) => { r.history(); r.write({ '.git/objects/info/alternates': '/etc/objects\n' }); }],
     ['git_checkout', { branch_name: 'side' }, /would be overwritten by checkout:\n\tnew/, (r) => { r.history(); r.git('checkout', '-q', 'side'); r.commit('a folder', { 'new/x.txt': 'x\n' }); r.git('checkout', '-q', 'main'); r.write({ new: { link: elsewhere } }); }],
     ['git_add', { files: ['.'] }, /has to go through the filter touch/, (r) => { r.history(); r.git('config', 'filter.touch.clean', `touch ${elsewhere}/ran`); r.write({ '.gitattributes': '*.dat filter=touch\n', 'x.dat': 'x' }); }],
-    ['git_status', { repo_path: join(home, '..') }, /lies outside of what is open/, () => {}],
+    ['git_status', { repo_path: home }, /lies outside of what is open/, () => {}],
     ['git_checkout', { branch_name: 'evil' }, /no file may have|invalid|Invalid|disallowed/i, (r) => {
       r.history();
       const blob = r.git('rev-parse', 'HEAD:a.txt').trim();
@@ -226,17 +226,18 @@ async function hostile(ours, at, home, complain) {
 }
 
 export async function git({ start, python, home, env, complain, show }) {
-  const at = join(home, 'repository');
+  const open = join(home, 'repositories');
+  const at = join(open, 'repository');
   mkdirSync(at, { recursive: true });
   const own = { ...env, ...WHO, GIT_CONFIG_NOSYSTEM: '1', LC_ALL: 'C' };
   const all = scenarios();
   const theirs = await Server.start(python, ['-m', 'mcp_server_git'], { env: own });
-  const ours = await start('git', `dirs = [{ host = ${JSON.stringify(home)}, guest = ${JSON.stringify(home)}, access = "read-write" }]`);
+  const ours = await start('git', `dirs = [{ host = ${JSON.stringify(open)}, guest = ${JSON.stringify(open)}, access = "read-write" }]`);
   await lists('git', theirs, ours, [], complain);
   const told = [];
   for (const server of [theirs, ours]) {
     told.push(await answers(server, at, home, all));
-    if (server === ours) await hostile(ours, at, home, complain);
+    if (server === ours) await hostile(ours, at, home, open, complain);
     await server.stop();
   }
   const asked = all.flatMap(({ name, asked }) => asked.map((one) => ({ ...one, name })));

@@ -7,15 +7,12 @@ use gix::{
     bstr::{BStr, BString, ByteSlice},
     index::entry::{Stage, Stat},
     objs::Kind,
-    refs::{
-        Target,
-        transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog},
-    },
 };
 use wharf_sdk::{Error, Result};
 
 use crate::{
-    edit::{Locked, stat},
+    edit::{Locked, stat, whoever},
+    refs::{self, Entry},
     side::{self, File, LINK, MODULE, Side, Work, revision},
 };
 
@@ -56,58 +53,17 @@ pub fn checkout(repo: &Repository, name: &str) -> Result<String> {
         Some(name) => name.shorten().to_string(),
         None => head.map(|id| id.to_string()).unwrap_or_default(),
     };
-    let target = match &branch {
-        Some(branch) => Target::Symbolic(branch.clone()),
-        None => Target::Object(id),
+    let to = match &branch {
+        Some(branch) => format!("ref: {}", branch.as_bstr()),
+        None => id.to_string(),
     };
-    // The log of a symbolic HEAD is written by hand: git writes it, and the library only logs ids.
-    set_head(repo, target, &from, name, head, id)?;
+    let message = format!("checkout: moving from {from} to {name}");
+    refs::set_head(repo, &to, &Entry { old: head, new: id, who: &whoever(repo), message: &message })?;
     let text = match branch {
         Some(branch) => format!("Switched to branch '{}'", branch.shorten()),
         None => format!("HEAD is now detached at {}", id.to_hex_with_len(7)),
     };
     Ok(format!("{text}{note}"))
-}
-
-fn set_head(
-    repo: &Repository,
-    target: Target,
-    from: &str,
-    to: &str,
-    before: Option<gix::ObjectId>,
-    now: gix::ObjectId,
-) -> Result<()> {
-    let symbolic = matches!(target, Target::Symbolic(_));
-    let message = format!("checkout: moving from {from} to {to}");
-    let edit = RefEdit {
-        change: Change::Update {
-            log: LogChange { mode: RefLog::AndReference, force_create_reflog: false, message: message.as_str().into() },
-            expected: PreviousValue::Any,
-            new: target,
-        },
-        name: "HEAD".try_into().map_err(|_| Error::failed("HEAD is no name"))?,
-        deref: false,
-    };
-    let committer = gix::actor::Signature {
-        name: "wharf".into(),
-        email: "wharf@localhost".into(),
-        time: gix::date::Time::now_local_or_utc(),
-    };
-    let mut buffer = gix::date::parse::TimeBuf::default();
-    let known = repo.committer().transpose()?.map(|known| known.to_owned()).transpose()?;
-    let committer = known.unwrap_or(committer);
-    repo.edit_references_as([edit], Some(committer.to_ref(&mut buffer)))?;
-    let log = repo.git_dir().join("logs/HEAD");
-    if symbolic && log.exists() {
-        let before = before.unwrap_or_else(|| repo.object_hash().null());
-        let mut line = format!("{before} {now} ").into_bytes();
-        let mut buffer = gix::date::parse::TimeBuf::default();
-        committer.to_ref(&mut buffer).write_to(&mut line)?;
-        line.extend(format!("\t{message}\n").into_bytes());
-        let mut file = fs::OpenOptions::new().append(true).open(&log)?;
-        std::io::Write::write_all(&mut file, &line)?;
-    }
-    Ok(())
 }
 
 /// An error if a file that must be another differs from what was checked out, or if there is one where a new one must be.

@@ -8,12 +8,12 @@ use gix::{
     dir::walk::EmissionMode,
     index::entry::{Flags, Mode, Stage, Stat},
     objs::tree::EntryKind,
-    refs::transaction::PreviousValue,
 };
 use wharf_sdk::{Error, Result};
 
 use crate::{
     changes,
+    refs::{self, Entry, Lock},
     side::{self, File, LINK, Side, Work},
     status,
 };
@@ -27,15 +27,13 @@ pub struct Author {
 
 /// The lock of the index, as every git takes it, and the index as it is then.
 pub struct Locked {
-    lock: gix::lock::File,
+    lock: Lock,
     pub index: gix::index::File,
 }
 
 impl Locked {
     pub fn take(repo: &Repository) -> Result<Self> {
-        let patience = gix::lock::acquire::Fail::AfterDurationWithBackoff(std::time::Duration::from_secs(5));
-        let lock = gix::lock::File::acquire_to_update_resource(repo.index_path(), patience, None, 0)
-            .map_err(|error| Error::failed(format!("the index is in use by another program: {error}")))?;
+        let lock = Lock::take(&repo.index_path())?;
         let index = match fs::metadata(repo.index_path()) {
             Ok(_) => repo.open_index()?,
             Err(_) => gix::index::File::from_state(gix::index::State::new(repo.object_hash()), repo.index_path()),
@@ -55,9 +53,9 @@ impl Locked {
         self.index.remove_tree();
         self.index.remove_resolve_undo();
         let options = gix::index::write::Options::default();
-        self.index.write_to(&mut self.lock, options)?;
-        self.lock.commit().map_err(|error| Error::failed(format!("the index cannot be written: {}", error.error)))?;
-        Ok(())
+        let mut bytes = Vec::new();
+        self.index.write_to(&mut bytes, options)?;
+        self.lock.commit(&bytes)
     }
 
     /// Removes all versions of a file.
@@ -203,9 +201,24 @@ pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<Strin
         .collect::<Result<_>>()?;
     let signature = signature(repo, author)?;
     let mut buffer = gix::date::parse::TimeBuf::default();
-    let signature = signature.to_ref(&mut buffer);
+    let by = signature.to_ref(&mut buffer);
     let tree = tree(repo, &side)?;
-    let id = repo.commit_as(signature, signature, "HEAD", message, tree, parents)?.detach();
+    let id = repo.new_commit_as(by, by, message, tree, parents)?.id;
+    let kind = if merging.is_some() {
+        " (merge)"
+    } else if head.is_none() {
+        " (initial)"
+    } else {
+        ""
+    };
+    let entry = Entry { old: head, new: id, who: &signature, message: &format!("commit{kind}: {message}") };
+    match repo.head_name()? {
+        Some(branch) => {
+            refs::update(repo, &branch.as_bstr().to_string(), &entry)?;
+            refs::log_head(repo, &entry)?;
+        }
+        None => refs::set_head(repo, &id.to_string(), &entry)?,
+    }
     if merging.is_some() {
         for name in ["MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE"] {
             fs::remove_file(repo.git_dir().join(name)).ok();
@@ -240,6 +253,15 @@ fn signature(repo: &Repository, author: &Author) -> Result<gix::actor::Signature
              repository's own config can have user.name and user.email",
         )),
     }
+}
+
+/// Who stands in logs, where it does not matter that nobody said.
+pub fn whoever(repo: &Repository) -> gix::actor::Signature {
+    signature(repo, &Author::default()).unwrap_or_else(|_| gix::actor::Signature {
+        name: "wharf".into(),
+        email: "wharf@localhost".into(),
+        time: gix::date::Time::now_local_or_utc(),
+    })
 }
 
 /// Writes the trees of all files.
@@ -283,6 +305,10 @@ pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>) -> Resul
     if repo.try_find_reference(full.as_str())?.is_some() {
         return Err(Error::failed(format!("Cannot create branch '{name}': {full} already exists")));
     }
-    repo.reference(full.as_str(), id, PreviousValue::MustNotExist, format!("branch: Created from {shown}"))?;
+    if gix::refs::FullName::try_from(full.as_str()).is_err() {
+        return Err(Error::failed(format!("'{name}' is not a name that a branch may have")));
+    }
+    let message = format!("branch: Created from {shown}");
+    refs::update(repo, &full, &Entry { old: None, new: id, who: &whoever(repo), message: &message })?;
     Ok(format!("Created branch '{name}' from '{shown}'"))
 }

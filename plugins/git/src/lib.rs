@@ -12,6 +12,7 @@ mod edit;
 mod history;
 mod open;
 mod patch;
+mod refs;
 mod side;
 mod status;
 
@@ -81,14 +82,20 @@ arguments! {
     CreateBranch { branch_name: String, base_branch: Option<String>, }
     Checkout { branch_name: String, }
     Show { revision: String, }
-    Branches {
-        /// Whether to list local branches ('local'), remote branches ('remote') or all branches('all').
-        branch_type: String,
-        /// The commit sha that branch should contain. Do not pass anything to this param if no commit sha is specified
-        contains: Option<String>,
-        /// The commit sha that branch should NOT contain. Do not pass anything to this param if no commit sha is specified
-        not_contains: Option<String>,
-    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(crate = "serde")]
+#[schemars(crate = "schemars")]
+struct Branches {
+    /// The path to the Git repository.
+    repo_path: String,
+    /// Whether to list local branches ('local'), remote branches ('remote') or all branches('all').
+    branch_type: String,
+    /// The commit sha that branch should contain. Do not pass anything to this param if no commit sha is specified
+    contains: Option<String>,
+    /// The commit sha that branch should NOT contain. Do not pass anything to this param if no commit sha is specified
+    not_contains: Option<String>,
 }
 
 fn repository(path: &str) -> Result<Repository> {
