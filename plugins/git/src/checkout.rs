@@ -84,16 +84,17 @@ fn refuse(
             continue;
         }
         if will.is_some()
+            && let Some(above) = in_the_way(repo, path, old)
+        {
+            untracked.push(above);
+            continue;
+        }
+        if will.is_some()
             && let Some(filter) = work.filter(path.as_bstr())?
         {
             return Err(Error::failed(format!(
                 "{path} has to go through the filter {filter}, which is not run here; use git"
             )));
-        }
-        if will.is_some()
-            && let Some(above) = in_the_way(repo, path, old)
-        {
-            untracked.push(above);
         }
         let found = work.file(path.as_bstr(), entry, &locked.index)?;
         match staged {
