@@ -3,6 +3,8 @@
 //!
 //! Nothing runs but this plugin: no git, no hooks, no filters and no helpers that a repository or its config names.
 
+#![expect(clippy::disallowed_methods, reason = "files are what it is for; the sandbox says which")]
+
 use gix::{Repository, objs::Kind};
 use wharf_sdk::{prelude::*, schemars, serde};
 

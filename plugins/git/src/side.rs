@@ -70,7 +70,7 @@ fn walk(repo: &Repository, tree: ObjectId, at: &BString, side: &mut Side) -> Res
 /// Old programs wrote other modes for files.
 fn mode(mode: u16) -> u32 {
     match u32::from(mode) {
-        file if file & 0o170_000 == 0o100_000 => FILE | (file & 0o100 != 0).then_some(0o111).unwrap_or_default(),
+        file if file & 0o170_000 == 0o100_000 => FILE | if file & 0o100 != 0 { 0o111 } else { 0 },
         other => other,
     }
 }

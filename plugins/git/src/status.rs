@@ -227,7 +227,7 @@ pub fn detached(repo: &Repository) -> Result<String> {
         Some((before.split(' ').nth(1)?.to_owned(), to.to_owned()))
     });
     let Some((id, to)) = last else { return Ok(format!("HEAD detached at {}", short(repo, head))) };
-    let word = if id == head.to_string() { "at" } else { "from" };
+    let word = if gix::ObjectId::from_hex(id.as_bytes()).is_ok_and(|id| id == head) { "at" } else { "from" };
     let name = match gix::ObjectId::from_hex(id.as_bytes()) {
         Ok(id) if !repo.try_find_reference(to.as_str()).is_ok_and(|found| found.is_some()) => short(repo, id),
         _ => to,

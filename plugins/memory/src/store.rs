@@ -179,7 +179,6 @@ fn at(path: &Path, error: &io::Error) -> Error {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test fails by panicking, and writes files")]
 mod tests {
     use tempfile::TempDir;
 

@@ -9,7 +9,7 @@ use std::{cell::RefCell, env};
 use wharf_sdk::{
     Call, Content, Level, ToolResult,
     prelude::*,
-    schemars, serde,
+    serde,
     serde::de::{self, Deserializer},
 };
 
@@ -231,7 +231,6 @@ impl wharf_sdk::IntoTool for Answer {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use serde_json::json;
 
