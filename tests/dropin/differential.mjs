@@ -2,7 +2,7 @@
 //
 //   node differential.mjs --bin WHARF --plugins DIR --modules DIR [--python PROGRAM] [--every N] [--timing] [--show N] [--folder DIR]
 //
-// `--every` asks only each Nth question; `--python` is an interpreter that has the reference servers for time and fetch. Fails if fewer than 97 of
+// `--every` asks only each Nth question; `--python` is an interpreter that has the reference servers for time, fetch and git. Fails if fewer than 97 of
 // 100 answers are identical or equivalent, if another differs for no reason that `intended.mjs` names, or if nothing differs
 // any more where it names one.
 
@@ -13,8 +13,11 @@ import { parseArgs } from 'node:util';
 import { cases } from './cases.mjs';
 import { compare, missing } from './compare.mjs';
 import { fetch } from './fetch.mjs';
+import { git } from './git.mjs';
 import { INTENDED } from './intended.mjs';
+import { memory } from './memory.mjs';
 import { Server } from './server.mjs';
+import { thinking } from './thinking.mjs';
 import { time } from './time.mjs';
 import { timing } from './timing.mjs';
 import { look, make } from './tree.mjs';
@@ -70,6 +73,14 @@ function fetcher(urls) {
   ];
   writeFileSync(join(home, 'fetch.toml'), lines.join('\n'));
   return Server.start(options.bin, ['run', '-c', join(home, 'fetch.toml')], { env, cwd: home });
+}
+
+/** wharf with one plugin, what is granted to it, and more lines of its table. */
+function start(id, grants, more = '') {
+  const plugin = `path = ${JSON.stringify(join(options.plugins, `${id}.wasm`))}\nprefix = ""`;
+  const config = join(home, `${id}.toml`);
+  writeFileSync(config, `[plugins.${id}]\n${plugin}\n${more}\n[plugins.${id}.grants]\n${grants}\n`);
+  return Server.start(options.bin, ['run', '-c', config], { env, cwd: home });
 }
 
 /** What a server answers to all of it, and what it leaves behind. */
@@ -143,8 +154,12 @@ async function files() {
   if (alike < AT_LEAST) complain(`less than ${AT_LEAST * 100} of 100 are alike`);
 }
 
+const beside = { start, modules: options.modules, home, env, complain, show: Number(options.show) };
 await files();
+await memory(beside);
+await thinking(beside);
 if (options.python) await time({ wharf, python: options.python, env, complain });
 if (options.python) await fetch({ wharf: fetcher, python: options.python, modules: options.modules, env, complain });
+if (options.python) await git({ ...beside, python: options.python });
 if (options.timing) await timing({ reference, wharf, folder: folders.P, complain });
 process.exit(failed ? 1 : 0);

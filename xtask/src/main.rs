@@ -199,7 +199,7 @@ fn test() -> Result<()> {
     prepare(&[])?;
     cargo(&["clippy", "--locked", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
     // What plugins do by themselves needs no sandbox to be tested, and little of it has to be compiled.
-    let plugins = ["-p", "fetch", "-p", "files", "-p", "time", "-p", "wharf-sdk", "--features", "wharf-sdk/http"];
-    cargo(&[&["test", "--locked", "--lib"], plugins.as_slice()].concat())?;
+    let plugins = ["fetch", "files", "memory", "sequentialthinking", "time", "wharf-sdk"].map(|plugin| ["-p", plugin]);
+    cargo(&[&["test", "--locked", "--lib", "--features", "wharf-sdk/http"], plugins.concat().as_slice()].concat())?;
     cargo(&["test", "--locked", "--release"])
 }

@@ -29,6 +29,7 @@ mod http_malformed;
 mod http_modern;
 mod interleaved;
 mod less_able;
+mod memory;
 mod modern_only;
 mod often_wrong;
 mod properties;

@@ -1,0 +1,194 @@
+//! What there is already: commits, branches, and what they hold.
+
+use std::collections::BTreeMap;
+
+use gix::{
+    ObjectId, Repository,
+    bstr::ByteSlice,
+    date::{Time, time::format::ISO8601},
+    objs::Kind,
+    revision::walk::Sorting,
+    traverse::commit::simple::CommitTimeOrder,
+};
+use wharf_sdk::{Error, Result};
+
+use crate::{
+    changes, patch,
+    side::{self, revision},
+};
+
+/// Commits that can be reached from what is checked out, the newest first. With a negative number, all of them.
+pub fn log(repo: &Repository, most: i64, since: Option<&str>, until: Option<&str>) -> Result<String> {
+    let moment =
+        |name: &str, text: Option<&str>| text.filter(|text| !text.is_empty()).map(|text| when(name, text)).transpose();
+    let (since, until) = (moment("start_timestamp", since)?, moment("end_timestamp", until)?);
+    let head = side::head(repo)?.ok_or_else(|| Error::failed("there is no commit yet"))?;
+    let walk = repo.rev_walk([head]).sorting(Sorting::ByCommitTime(CommitTimeOrder::NewestFirst)).all()?;
+    let mut entries = Vec::new();
+    for info in walk {
+        if usize::try_from(most).is_ok_and(|most| entries.len() >= most) {
+            break;
+        }
+        let commit = info?.object()?;
+        let time = commit.time()?.seconds;
+        if since.is_some_and(|since| time < since) || until.is_some_and(|until| time > until) {
+            continue;
+        }
+        let author = commit.author()?;
+        entries.push(format!(
+            "Commit: {}\nAuthor: {}\nDate: {}\nMessage: {}\n",
+            commit.id,
+            author.name,
+            date(author.time()?),
+            commit.message_raw()?.to_str_lossy()
+        ));
+    }
+    Ok(format!("Commit history:\n{}", entries.join("\n")))
+}
+
+/// As Python writes a time.
+fn date(time: Time) -> String {
+    let text = time.format_or_unix(ISO8601);
+    let (Some(day), Some(zone)) = (text.get(..19), text.get(20..)) else { return text };
+    match zone.split_at_checked(3) {
+        Some((hours, minutes)) => format!("{day}{hours}:{minutes}"),
+        None => text,
+    }
+}
+
+/// The moment that a text means, in seconds since 1970.
+fn when(argument: &str, text: &str) -> Result<i64> {
+    const DAY: i64 = 24 * 60 * 60;
+    if text.starts_with('-') {
+        return Err(Error::failed(format!("Invalid {argument}: '{text}' - cannot start with '-'")));
+    }
+    let now = Time::now_utc().seconds;
+    match text.trim().to_ascii_lowercase().as_str() {
+        "now" | "today" => return Ok(now),
+        "yesterday" => return Ok(now - DAY),
+        _ => {}
+    }
+    let clock = jiff::Timestamp::from_second(now)?.to_zoned(jiff::tz::TimeZone::UTC);
+    // A day means this time of that day, as git has it.
+    for format in ["%Y-%m-%d", "%Y/%m/%d", "%b %d %Y", "%B %d %Y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y"] {
+        if let Ok(date) = jiff::civil::Date::strptime(format, text.trim()) {
+            let moment = date.to_datetime(clock.time()).to_zoned(jiff::tz::TimeZone::UTC)?;
+            return Ok(moment.timestamp().as_second());
+        }
+    }
+    for format in ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"] {
+        if let Ok(time) = jiff::civil::DateTime::strptime(format, text.trim()) {
+            return Ok(time.to_zoned(jiff::tz::TimeZone::UTC)?.timestamp().as_second());
+        }
+    }
+    if let Ok(time) = gix::date::parse(text.trim(), Some(clock)) {
+        return Ok(time.seconds);
+    }
+    Err(Error::failed(format!(
+        "{argument}: '{text}' is not a time; write one such as 2024-01-15T14:30:25, 2024-01-15, 2 weeks ago or yesterday"
+    )))
+}
+
+/// A commit with what it changed, a file, or the names in a folder.
+pub fn show(repo: &Repository, text: &str) -> Result<String> {
+    let object = revision(repo, text)?.object()?;
+    match object.kind {
+        Kind::Blob => return Ok(object.data.to_str_lossy().into_owned()),
+        Kind::Tree => {
+            let tree = object.into_tree();
+            let names = tree.iter().map(|entry| {
+                let entry = entry?;
+                Ok(format!("{}{}", entry.filename(), if entry.mode().is_tree() { "/" } else { "" }))
+            });
+            return Ok(names.collect::<Result<Vec<_>>>()?.join("\n"));
+        }
+        Kind::Commit | Kind::Tag => {}
+    }
+    let commit = object.peel_to_kind(Kind::Commit)?.into_commit();
+    let author = commit.author()?;
+    let mut text = format!(
+        "commit {}\nAuthor: {} <{}>\nDate:   {}\n\n",
+        commit.id,
+        author.name,
+        author.email,
+        author.time()?.format_or_unix(ISO8601)
+    );
+    for line in commit.message_raw()?.to_str_lossy().trim_end_matches('\n').split('\n') {
+        text.push_str(&format!("    {line}\n"));
+    }
+    let old = match commit.parent_ids().next() {
+        Some(parent) => Some(parent.object()?.into_commit().tree_id()?.detach()),
+        None => None,
+    };
+    let new = side::of_tree(repo, Some(commit.tree_id()?.detach()))?;
+    for change in changes::between(repo, &side::of_tree(repo, old)?, &new)? {
+        let name = |prefix: &str, side: &Option<(gix::bstr::BString, side::File)>| match side {
+            Some((path, _)) => format!("{prefix}{path}"),
+            None => "/dev/null".to_owned(),
+        };
+        text.push_str(&format!("\n--- {}\n+++ {}\n", name("a/", &change.old), name("b/", &change.new)));
+        let file = |side: &Option<(gix::bstr::BString, side::File)>| side.as_ref().map(|(_, file)| file.clone());
+        let (old, new) = (file(&change.old), file(&change.new));
+        if old.as_ref().map(|file| file.id) == new.as_ref().map(|file| file.id) {
+            continue;
+        }
+        match patch::hunks(repo, old.as_ref(), new.as_ref(), 3)? {
+            Some(hunks) => text.push_str(&hunks.to_str_lossy()),
+            None => text.push_str(&format!(
+                "Binary files {} and {} differ\n",
+                name("a/", &change.old),
+                name("b/", &change.new)
+            )),
+        }
+    }
+    Ok(text)
+}
+
+/// The branches, as `git branch` lists them.
+pub fn branches(repo: &Repository, kind: &str, contains: Option<&str>, without: Option<&str>) -> Result<String> {
+    let (local, remote) = match kind {
+        "local" => (true, false),
+        "remote" => (false, true),
+        "all" => (true, true),
+        other => return Err(Error::failed(format!("Invalid branch type: {other}; it is local, remote or all"))),
+    };
+    let commit = |text: Option<&str>| -> Result<Option<ObjectId>> {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+        Ok(Some(revision(repo, text)?.object()?.peel_to_kind(Kind::Commit)?.id))
+    };
+    let (contains, without) = (commit(contains)?, commit(without)?);
+    let wanted = |tip: ObjectId| -> Result<bool> {
+        let has = |commit: ObjectId| -> Result<bool> {
+            Ok(tip == commit || repo.merge_base(tip, commit).is_ok_and(|base| base.is_some_and(|base| base == commit)))
+        };
+        Ok(contains.map_or(Ok(true), has)? && !without.map_or(Ok(false), has)?)
+    };
+    let current = repo.head_name()?;
+    let mut lines = Vec::new();
+    if local && current.is_none() && side::head(repo)?.map_or(Ok(false), wanted)? {
+        lines.push(format!("* ({})", crate::status::detached(repo)?));
+    }
+    let mut sorted = BTreeMap::new();
+    for (prefix, listed, before) in
+        [("refs/heads/", local, ""), ("refs/remotes/", remote, if local { "remotes/" } else { "" })]
+    {
+        if !listed {
+            continue;
+        }
+        for reference in repo.references()?.prefixed(prefix)? {
+            let mut reference = reference.map_err(|error| Error::failed(error.to_string()))?;
+            let name = reference.name().as_bstr().to_owned();
+            let short = name.strip_prefix(prefix.as_bytes()).unwrap_or(&name).as_bstr().to_string();
+            let leads = reference.target().try_name().map(|name| name.shorten().to_string());
+            let Ok(tip) = reference.peel_to_id() else { continue };
+            if !wanted(tip.detach())? {
+                continue;
+            }
+            let mark = if current.as_ref().is_some_and(|current| current.as_bstr() == name) { "*" } else { " " };
+            let arrow = leads.map_or_else(String::new, |leads| format!(" -> {leads}"));
+            sorted.insert(name, format!("{mark} {before}{short}{arrow}"));
+        }
+    }
+    lines.extend(sorted.into_values());
+    Ok(lines.join("\n"))
+}

@@ -1,0 +1,219 @@
+//! Git repositories in the folders that are open to this server, under the names, arguments and answers of the reference git
+//! server, so that prompts and settings written for it keep working.
+//!
+//! Nothing runs but this plugin: no git, no hooks, no filters and no helpers that a repository or its config names.
+
+#![expect(clippy::disallowed_methods, reason = "files are what it is for; the sandbox says which")]
+
+use gix::{Repository, objs::Kind};
+use wharf_sdk::{prelude::*, schemars, serde};
+
+mod changes;
+mod checkout;
+mod edit;
+mod history;
+mod open;
+mod patch;
+mod refs;
+mod side;
+mod status;
+
+use edit::Author;
+
+wants! {
+    roots = { access = "read-write", why = "repositories in them; with read alone, it can look and change nothing" },
+    settings = [
+        { key = "name", type = "string", why = "whom commits are by, in place of the repository's user.name" },
+        { key = "email", type = "string", why = "their address, in place of the repository's user.email" },
+    ],
+}
+
+/// The most bytes of an answer: calls have 4 MiB for it by default.
+const MAX_BYTES: usize = (4 << 20) - (64 << 10);
+
+/// The table of this plugin in the operator's file.
+#[derive(Deserialize, Default)]
+#[serde(crate = "serde", default, deny_unknown_fields)]
+struct Config {
+    name: Option<String>,
+    email: Option<String>,
+}
+
+macro_rules! arguments {
+    ($($name:ident { $($(#[$meta:meta])* $field:ident: $ty:ty,)* })*) => {$(
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(crate = "serde")]
+        #[schemars(crate = "schemars")]
+        struct $name { repo_path: String, $($(#[$meta])* $field: $ty,)* }
+    )*};
+}
+
+/// How many lines are shown around a change.
+fn context() -> i64 {
+    3
+}
+
+fn commits() -> i64 {
+    10
+}
+
+arguments! {
+    Here {}
+    Differences {
+        #[serde(default = "context")]
+        context_lines: i64,
+    }
+    DifferencesWith {
+        target: String,
+        #[serde(default = "context")]
+        context_lines: i64,
+    }
+    Commit { message: String, }
+    Add {
+        #[schemars(length(min = 1))]
+        files: Vec<String>,
+    }
+    Log {
+        #[serde(default = "commits")]
+        max_count: i64,
+        /// Start timestamp for filtering commits. Accepts: ISO 8601 format (e.g., '2024-01-15T14:30:25'), relative dates (e.g., '2 weeks ago', 'yesterday'), or absolute dates (e.g., '2024-01-15', 'Jan 15 2024')
+        start_timestamp: Option<String>,
+        /// End timestamp for filtering commits. Accepts: ISO 8601 format (e.g., '2024-01-15T14:30:25'), relative dates (e.g., '2 weeks ago', 'yesterday'), or absolute dates (e.g., '2024-01-15', 'Jan 15 2024')
+        end_timestamp: Option<String>,
+    }
+    CreateBranch { branch_name: String, base_branch: Option<String>, }
+    Checkout { branch_name: String, }
+    Show { revision: String, }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(crate = "serde")]
+#[schemars(crate = "schemars")]
+struct Branches {
+    /// The path to the Git repository.
+    repo_path: String,
+    /// Whether to list local branches ('local'), remote branches ('remote') or all branches('all').
+    branch_type: String,
+    /// The commit sha that branch should contain. Do not pass anything to this param if no commit sha is specified
+    contains: Option<String>,
+    /// The commit sha that branch should NOT contain. Do not pass anything to this param if no commit sha is specified
+    not_contains: Option<String>,
+}
+
+fn repository(path: &str) -> Result<Repository> {
+    open::repository(path, &host::directories())
+}
+
+/// A patch after a line that says of what, without the end of the last line. Files in conflict are only named.
+fn differences(title: &str, repo: &Repository, sides: [side::Side; 2], context: i64) -> Result<String> {
+    let context = context
+        .try_into()
+        .map_err(|_| Error::failed(format!("context_lines is a number of lines, which {context} is not")))?;
+    let [mut old, mut new] = sides;
+    let mut text = String::new();
+    for path in status::conflicts(&*repo.index_or_empty()?).keys() {
+        old.remove(path);
+        new.remove(path);
+        text.push_str(&format!("* Unmerged path {path}\n"));
+    }
+    text.push_str(&patch::text(repo, &changes::between(repo, &old, &new)?, context)?);
+    told(format!("{title}:\n{}", text.strip_suffix('\n').unwrap_or(&text)))
+}
+
+fn told(text: String) -> Result<String> {
+    if text.len() > MAX_BYTES {
+        let mib = text.len() >> 20;
+        return Err(Error::failed(format!("this has {mib} MiB, more than fits into one answer; ask for less of it")));
+    }
+    Ok(text)
+}
+
+struct Git;
+
+#[tools]
+impl Git {
+    /// Shows the working tree status
+    #[tool(read_only, destructive = false, idempotent, open_world = false)]
+    fn git_status(args: Here) -> Result<String> {
+        told(format!("Repository status:\n{}", status::text(&repository(&args.repo_path)?)?))
+    }
+
+    /// Shows changes in the working directory that are not yet staged
+    #[tool(read_only, destructive = false, idempotent, open_world = false)]
+    fn git_diff_unstaged(args: Differences) -> Result<String> {
+        let repo = repository(&args.repo_path)?;
+        let index = repo.index_or_empty()?;
+        let sides = [side::of_index(&index), side::of_work(&repo, &index)?];
+        differences("Unstaged changes", &repo, sides, args.context_lines)
+    }
+
+    /// Shows changes that are staged for commit
+    #[tool(read_only, destructive = false, idempotent, open_world = false)]
+    fn git_diff_staged(args: Differences) -> Result<String> {
+        let repo = repository(&args.repo_path)?;
+        let sides = [side::of_head(&repo)?, side::of_index(&*repo.index_or_empty()?)];
+        differences("Staged changes", &repo, sides, args.context_lines)
+    }
+
+    /// Shows differences between branches or commits
+    #[tool(read_only, destructive = false, idempotent, open_world = false)]
+    fn git_diff(args: DifferencesWith) -> Result<String> {
+        let repo = repository(&args.repo_path)?;
+        let tree = side::revision(&repo, &args.target)?.object()?.peel_to_kind(Kind::Tree)?.id;
+        let sides = [side::of_tree(&repo, Some(tree))?, side::of_work(&repo, &*repo.index_or_empty()?)?];
+        differences(&format!("Diff with {}", args.target), &repo, sides, args.context_lines)
+    }
+
+    /// Records changes to the repository
+    #[tool(read_only = false, destructive = false, idempotent = false, open_world = false)]
+    fn git_commit(args: Commit) -> Result<String> {
+        let config: Config = wharf_sdk::serde_json::from_str(&host::config())
+            .map_err(|error| Error::failed(format!("the config of the plugin git is wrong: {error}")))?;
+        let author = Author { name: config.name, email: config.email };
+        edit::commit(&repository(&args.repo_path)?, &args.message, &author)
+    }
+
+    /// Adds file contents to the staging area
+    #[tool(read_only = false, destructive = false, idempotent, open_world = false)]
+    fn git_add(args: Add) -> Result<&'static str> {
+        edit::add(&repository(&args.repo_path)?, &args.files)
+    }
+
+    /// Unstages all staged changes
+    #[tool(read_only = false, destructive, idempotent, open_world = false)]
+    fn git_reset(args: Here) -> Result<&'static str> {
+        edit::reset(&repository(&args.repo_path)?)
+    }
+
+    /// Shows the commit logs
+    #[tool(read_only, destructive = false, idempotent, open_world = false)]
+    fn git_log(args: Log) -> Result<String> {
+        let repo = repository(&args.repo_path)?;
+        told(history::log(&repo, args.max_count, args.start_timestamp.as_deref(), args.end_timestamp.as_deref())?)
+    }
+
+    /// Creates a new branch from an optional base branch
+    #[tool(read_only = false, destructive = false, idempotent = false, open_world = false)]
+    fn git_create_branch(args: CreateBranch) -> Result<String> {
+        edit::create_branch(&repository(&args.repo_path)?, &args.branch_name, args.base_branch.as_deref())
+    }
+
+    /// Switches branches
+    #[tool(read_only = false, destructive = false, idempotent = false, open_world = false)]
+    fn git_checkout(args: Checkout) -> Result<String> {
+        checkout::checkout(&repository(&args.repo_path)?, &args.branch_name)
+    }
+
+    /// Shows the contents of a commit, or of a file or directory given as <revision>:<path>
+    #[tool(read_only, destructive = false, idempotent, open_world = false)]
+    fn git_show(args: Show) -> Result<String> {
+        told(history::show(&repository(&args.repo_path)?, &args.revision)?)
+    }
+
+    /// List Git branches
+    #[tool(read_only, destructive = false, idempotent, open_world = false)]
+    fn git_branch(args: Branches) -> Result<String> {
+        let repo = repository(&args.repo_path)?;
+        history::branches(&repo, &args.branch_type, args.contains.as_deref(), args.not_contains.as_deref())
+    }
+}

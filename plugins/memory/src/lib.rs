@@ -1,0 +1,267 @@
+//! What a model is to remember, as a graph of entities and relations in a file, under the names, arguments and answers of the
+//! reference memory server, so that prompts, settings and files written for it keep working.
+
+#![expect(clippy::disallowed_methods, reason = "its file is what it is for; the sandbox says which")]
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use wharf_sdk::{
+    Content, Failure, IntoTool, ReadOutcome, ResourceEntry, ResourceTemplate, Resources, ToolOutcome, bindings,
+    prelude::*, schemars, serde,
+};
+
+mod graph;
+mod place;
+mod store;
+
+use graph::{Entity, Graph, Part, Relation};
+use store::PATIENCE;
+
+wants! {
+    env = [{ name = "MEMORY_FILE_PATH", why = "the file to remember in, as the reference server takes it" }],
+    settings = [{ key = "file", type = "string", why = "the file to remember in; memory.jsonl in the open folder if not set" }],
+}
+
+const URI: &str = "memory://knowledge-graph";
+/// The most bytes of an answer, which is sent as text and as structured content: both together must stay within the 4 MiB that
+/// calls have by default.
+const MAX_BYTES: usize = (4 << 20) - (64 << 10);
+
+/// The table of this plugin in the operator's file.
+#[derive(Deserialize, Default)]
+#[serde(crate = "serde", default, deny_unknown_fields)]
+struct Config {
+    file: Option<String>,
+}
+
+macro_rules! arguments {
+    ($($name:ident { $($(#[$meta:meta])* $field:ident: $ty:ty,)* })*) => {$(
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(crate = "serde", rename_all = "camelCase")]
+        #[schemars(crate = "schemars")]
+        struct $name { $($(#[$meta])* $field: $ty,)* }
+    )*};
+}
+
+arguments! {
+    CreateEntities { entities: Vec<Entity>, }
+    CreateRelations { relations: Vec<Relation>, }
+    AddObservations { observations: Vec<Added>, }
+    Added {
+        /// The name of the entity to add the observations to
+        entity_name: String,
+        /// An array of observation contents to add
+        contents: Vec<String>,
+    }
+    DeleteEntities {
+        /// An array of entity names to delete
+        entity_names: Vec<String>,
+    }
+    DeleteObservations { deletions: Vec<Deleted>, }
+    Deleted {
+        /// The name of the entity containing the observations
+        entity_name: String,
+        /// An array of observations to delete
+        observations: Vec<String>,
+    }
+    DeleteRelations {
+        /// An array of relations to delete
+        relations: Vec<Relation>,
+    }
+    Search {
+        /// The search query to match against entity names, types, and observation content
+        query: String,
+    }
+    Open {
+        /// An array of entity names to retrieve
+        names: Vec<String>,
+    }
+}
+
+macro_rules! results {
+    ($($name:ident { $($field:ident: $ty:ty,)* })*) => {$(
+        #[derive(Serialize, JsonSchema)]
+        #[serde(crate = "serde", rename_all = "camelCase")]
+        #[schemars(crate = "schemars")]
+        struct $name { $($field: $ty,)* }
+    )*};
+}
+
+results! {
+    Entities { entities: Vec<Entity>, }
+    Relations { relations: Vec<Relation>, }
+    Results { results: Vec<Observed>, }
+    Observed { entity_name: String, added_observations: Vec<String>, }
+    Deletion { success: bool, message: &'static str, }
+}
+
+/// A text and the same as structured content.
+struct Told<T>(String, T);
+
+impl<T: Serialize + JsonSchema> IntoTool for Told<T> {
+    fn schema() -> Option<String> {
+        let mut schema: Value = serde_json::from_str(&wharf_sdk::output_schema::<T>()).ok()?;
+        nothing_else(&mut schema);
+        Some(schema.to_string())
+    }
+
+    fn into_tool(self) -> Result<ToolOutcome> {
+        let result = wharf_sdk::structured(vec![Content::Text(self.0)], &self.1)?;
+        let texts = result.content.iter().map(|block| if let Content::Text(text) = block { text.len() } else { 0 });
+        let bytes = texts.sum::<usize>() + result.structured.as_ref().map_or(0, String::len);
+        if bytes > MAX_BYTES {
+            return Err(Error::failed(
+                "this is more than fits into one answer; ask for less, with search_nodes or open_nodes",
+            ));
+        }
+        Ok(ToolOutcome::Done(result))
+    }
+}
+
+/// Says in a schema that objects have no other members than those it names.
+fn nothing_else(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(nothing_else);
+            if members.contains_key("properties") {
+                members.insert("additionalProperties".to_owned(), json!(false));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(nothing_else),
+        _ => {}
+    }
+}
+
+fn file() -> Result<PathBuf> {
+    let config: Config = serde_json::from_str(&host::config())
+        .map_err(|error| Error::failed(format!("the config of the plugin memory is wrong: {error}")))?;
+    let given = config.file.or_else(|| std::env::var("MEMORY_FILE_PATH").ok()).filter(|path| !path.is_empty());
+    place::of(given.as_deref(), &host::directories())
+}
+
+fn read() -> Result<Graph> {
+    store::read(&file()?)
+}
+
+fn change<T>(change: impl FnOnce(&mut Graph) -> Result<T>) -> Result<T> {
+    let (done, changed) = store::change(&file()?, PATIENCE, change)?;
+    if changed {
+        host::resource_updated(URI);
+    }
+    Ok(done)
+}
+
+fn deleted(message: &'static str, delete: impl FnOnce(&mut Graph)) -> Result<Told<Deletion>> {
+    change(|graph| {
+        delete(graph);
+        Ok(())
+    })?;
+    Ok(Told(message.to_owned(), Deletion { success: true, message }))
+}
+
+struct Memory;
+
+#[tools]
+impl Memory {
+    /// Create multiple new entities in the knowledge graph
+    #[tool(title = "Create Entities", read_only = false, destructive = false, idempotent = false, open_world = false)]
+    fn create_entities(args: CreateEntities) -> Result<Told<Entities>> {
+        let entities = change(|graph| Ok(graph.create_entities(args.entities)))?;
+        Ok(Told(serde_json::to_string_pretty(&entities)?, Entities { entities }))
+    }
+
+    /// Create multiple new relations between entities in the knowledge graph. Relations should be in active voice
+    #[tool(title = "Create Relations", read_only = false, destructive = false, idempotent = false, open_world = false)]
+    fn create_relations(args: CreateRelations) -> Result<Told<Relations>> {
+        let relations = change(|graph| Ok(graph.create_relations(args.relations)))?;
+        Ok(Told(serde_json::to_string_pretty(&relations)?, Relations { relations }))
+    }
+
+    /// Add new observations to existing entities in the knowledge graph
+    #[tool(title = "Add Observations", read_only = false, destructive = false, idempotent = false, open_world = false)]
+    fn add_observations(args: AddObservations) -> Result<Told<Results>> {
+        let results = change(|graph| {
+            let add = |Added { entity_name, contents }| {
+                let added_observations = graph.add_observations(&entity_name, contents)?;
+                Ok(Observed { entity_name, added_observations })
+            };
+            args.observations.into_iter().map(add).collect::<Result<Vec<_>>>()
+        })?;
+        Ok(Told(serde_json::to_string_pretty(&results)?, Results { results }))
+    }
+
+    /// Delete multiple entities and their associated relations from the knowledge graph
+    #[tool(title = "Delete Entities", read_only = false, destructive, idempotent, open_world = false)]
+    fn delete_entities(args: DeleteEntities) -> Result<Told<Deletion>> {
+        deleted("Entities deleted successfully", |graph| graph.delete_entities(&args.entity_names))
+    }
+
+    /// Delete specific observations from entities in the knowledge graph
+    #[tool(title = "Delete Observations", read_only = false, destructive, idempotent, open_world = false)]
+    fn delete_observations(args: DeleteObservations) -> Result<Told<Deletion>> {
+        deleted("Observations deleted successfully", |graph| {
+            for Deleted { entity_name, observations } in args.deletions {
+                graph.delete_observations(&entity_name, &observations);
+            }
+        })
+    }
+
+    /// Delete multiple relations from the knowledge graph
+    #[tool(title = "Delete Relations", read_only = false, destructive, idempotent, open_world = false)]
+    fn delete_relations(args: DeleteRelations) -> Result<Told<Deletion>> {
+        deleted("Relations deleted successfully", |graph| graph.delete_relations(&args.relations))
+    }
+
+    /// Read the entire knowledge graph
+    #[tool(title = "Read Graph", read_only, destructive = false, idempotent, open_world = false)]
+    fn read_graph() -> Result<Told<Part>> {
+        told(read()?.whole())
+    }
+
+    /// Search for nodes in the knowledge graph based on a query
+    #[tool(title = "Search Nodes", read_only, destructive = false, idempotent, open_world = false)]
+    fn search_nodes(args: Search) -> Result<Told<Part>> {
+        told(read()?.search(&args.query))
+    }
+
+    /// Open specific nodes in the knowledge graph by their names
+    #[tool(title = "Open Nodes", read_only, destructive = false, idempotent, open_world = false)]
+    fn open_nodes(args: Open) -> Result<Told<Part>> {
+        told(read()?.open(&args.names))
+    }
+}
+
+fn told(part: Part) -> Result<Told<Part>> {
+    Ok(Told(serde_json::to_string_pretty(&part)?, part))
+}
+
+/// By hand, because the resource has a title.
+impl Resources for Memory {
+    fn list_resources() -> Result<Vec<ResourceEntry>, Failure> {
+        Ok(vec![ResourceEntry {
+            uri: URI.to_owned(),
+            name: "knowledge-graph".to_owned(),
+            description: Some("The full knowledge graph with all entities and relations".to_owned()),
+            mime_type: Some("application/json".to_owned()),
+            more: Some(json!({ "title": "Knowledge Graph" }).to_string()),
+        }])
+    }
+
+    fn list_templates() -> Result<Vec<ResourceTemplate>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn read_resource(uri: String, _: wharf_sdk::Context) -> Result<ReadOutcome, Failure> {
+        let text = || match uri.as_str() {
+            URI => Ok(serde_json::to_string_pretty(&read()?.whole())?),
+            _ => Err(Error::resource_not_found(&uri)),
+        };
+        match text() {
+            Ok(text) => Ok(ReadOutcome::Text(text)),
+            Err(error) => error.into_parts().map(ReadOutcome::Ask),
+        }
+    }
+}
+
+bindings::resources::export_resources!(Memory with_types_in bindings::resources);

@@ -1,0 +1,245 @@
+// The git plugin beside the reference git server: the same questions in repositories that were made in the same way.
+
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { judge, lists, random } from './beside.mjs';
+import { Server } from './server.mjs';
+
+/** Where they differ on purpose. */
+const INTENDED = [
+  {
+    id: 'files in conflict',
+    reason: 'they are named: git shows both sides at once',
+    applies: ({ tool, name }) => name === 'merging' && ['git_diff_unstaged', 'git_diff'].includes(tool),
+  },
+  {
+    id: 'hooks',
+    reason: 'nothing that a repository names is run, and the answer says what was passed over',
+    applies: ({ name }) => name === 'hooks',
+  },
+];
+
+/** Commits of the same second have the same ids in both. */
+const WHEN = 1_700_000_000;
+const WHO = { GIT_AUTHOR_NAME: 'Ann', GIT_AUTHOR_EMAIL: 'ann@a.example', GIT_COMMITTER_NAME: 'Ann', GIT_COMMITTER_EMAIL: 'ann@a.example' };
+const LONG = (from, to, mark = '') => Array.from({ length: to - from }, (_, at) => `line ${from + at}${mark}\n`).join('');
+
+/** Makes a repository with some history, branches, tags and files in every state. */
+class Repository {
+  #second = WHEN;
+
+  constructor(at, home) {
+    rmSync(at, { recursive: true, force: true });
+    mkdirSync(at, { recursive: true });
+    this.at = at;
+    this.env = { PATH: process.env.PATH, HOME: home, GIT_CONFIG_NOSYSTEM: '1', LC_ALL: 'C', TZ: 'UTC', ...WHO };
+    this.git('init', '-q', '-b', 'main');
+    this.git('config', 'user.name', 'Ann');
+    this.git('config', 'user.email', 'ann@a.example');
+  }
+
+  git(...args) {
+    const date = `${this.#second} +0130`;
+    return execFileSync('git', args, { cwd: this.at, env: { ...this.env, GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date }, encoding: 'utf8', stdio: 'pipe' });
+  }
+
+  write(files) {
+    for (const [name, content] of Object.entries(files)) {
+      const path = join(this.at, name);
+      mkdirSync(dirname(path), { recursive: true });
+      if (content === null) rmSync(path, { recursive: true, force: true });
+      else if (typeof content.link === 'string') {
+        rmSync(path, { force: true });
+        symlinkSync(content.link, path);
+      } else {
+        try { if (lstatSync(path).isSymbolicLink()) unlinkSync(path); } catch {}
+        writeFileSync(path, content);
+      }
+    }
+  }
+
+  mktree(entries) {
+    return execFileSync('git', ['mktree'], { cwd: this.at, env: this.env, input: entries, encoding: 'utf8' }).trim();
+  }
+
+  commit(message, files) {
+    this.#second += 3600;
+    this.write(files);
+    this.git('add', '-A');
+    this.git('commit', '-q', '-m', message);
+  }
+
+  history() {
+    this.commit('first\n\nwith a body\n', {
+      'a.txt': 'one\ntwo\nthree\n',
+      'long.txt': LONG(0, 60),
+      'code.c': `#include <x.h>\n\nint main(void)\n{\n${LONG(0, 20, ';')}\treturn 0;\n}\n\nstatic void other(int x)\n{\n${LONG(20, 40, ';')}}\n`,
+      'dir/b.txt': 'b\n',
+      'dir/sub/c.txt': 'c\nc\n',
+      'empty.txt': '',
+      'nonl.txt': 'no newline at the end',
+      'binary.bin': Buffer.from([0, 1, 2, 3]),
+      'sp ace.txt': 'space\n',
+      'ünï.txt': 'unicode\n',
+      'link': { link: 'a.txt' },
+      'latin1.txt': Buffer.from([0x63, 0xe9, 0x0a]),
+      '.gitignore': '*.log\n/build/\n',
+    });
+    this.commit('second', { 'a.txt': 'one\n2\nthree\nfour\n', 'moved.txt': LONG(0, 60), 'long.txt': null, 'empty.txt': 'no more\n' });
+    this.git('tag', 'v1');
+    this.git('tag', '-a', 'v1-annotated', '-m', 'a tag');
+    this.git('branch', 'side', 'HEAD~1');
+    this.git('branch', 'feature/x');
+    this.commit('third: ünïcode 日本', { 'dir/b.txt': null, 'dir/new.txt': 'new\n', 'moved.txt': `${LONG(0, 30)}changed\n${LONG(31, 60)}`, 'binary.bin': Buffer.from([0, 1, 9]) });
+    this.git('checkout', '-q', 'side');
+    this.commit('on the side', { 'side.txt': 'side\n' });
+    this.git('checkout', '-q', 'main');
+    this.git('update-ref', 'refs/remotes/origin/main', 'HEAD~1');
+    this.git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/main');
+    this.git('config', 'remote.origin.url', '/nowhere');
+    this.git('config', 'remote.origin.fetch', '+refs/heads/*:refs/remotes/origin/*');
+    this.git('config', 'branch.main.remote', 'origin');
+    this.git('config', 'branch.main.merge', 'refs/heads/main');
+  }
+
+  /** What can be seen of it from outside. */
+  state() {
+    const files = [];
+    const walk = (folder) => {
+      for (const entry of readdirSync(join(this.at, folder), { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+        const name = join(folder, entry.name);
+        if (name === '.git') continue;
+        if (entry.isDirectory()) walk(name);
+        else files.push([name, entry.isSymbolicLink() ? readlinkSync(join(this.at, name)) : readFileSync(join(this.at, name), 'latin1')]);
+      }
+    };
+    walk('');
+    const git = (...args) => {
+      try { return this.git(...args); } catch (error) { return `fails: ${String(error.stderr).split('\n')[0]}`; }
+    };
+    // Times of new commits are those of the call, so of them only what they hold is compared.
+    const log = git('log', '--all', '--format=%T %P %an <%ae> %s%n%b', '-n', '50').replace(/\b[0-9a-f]{40}\b(?= Ann)/g, '');
+    return { files, index: git('ls-files', '--stage'), head: git('symbolic-ref', '-q', 'HEAD'), log: log.replace(/ [0-9a-f]{40}/g, ' parent'), refs: git('for-each-ref', '--format=%(refname) %(tree)'), fsck: git('fsck', '--strict', '--no-dangling') };
+  }
+}
+
+/** Scenarios: how a repository is made, and what is asked of it. */
+function scenarios() {
+  const all = [];
+  const scenario = (name, make, ...asked) => all.push({ name, make, asked });
+  const q = (tool, args = {}) => ({ tool: `git_${tool}`, args });
+  const look = [q('status'), q('diff_unstaged'), q('diff_staged'), q('diff', { target: 'HEAD' }), q('diff', { target: 'v1' })];
+
+  scenario('clean', (r) => r.history(), ...look,
+    ...[0, 1, 2, 3, 10, -1].map((max_count) => q('log', { max_count })), q('log'),
+    ...['2023-11-15', '2023-11-14T23:30:00', '2023-11-15 01:00:00 +0000', 'Nov 15 2023', '1000 weeks ago', '@1700006000', ''].flatMap((moment) => [q('log', { start_timestamp: moment }), q('log', { end_timestamp: moment })]),
+    q('log', { start_timestamp: '-1' }), q('log', { start_timestamp: 'yesterday' }), q('log', { end_timestamp: 'yesterday' }),
+    ...['HEAD', 'HEAD~1', 'HEAD~2', 'main', 'v1', 'v1-annotated', 'side', 'origin/main', 'feature/x', 'HEAD:a.txt', 'HEAD:dir', 'HEAD:', 'v1:long.txt', 'HEAD^{tree}', 'HEAD:latin1.txt', 'HEAD:link', 'HEAD:ünï.txt', 'nothing', 'HEAD~9', 'HEAD:nothing', '--help', '', 'HEAD^2', '@'].map((revision) => q('show', { revision })),
+    ...['side', 'main', 'HEAD~2', 'v1', 'v1-annotated', 'nothing', '--cached', 'HEAD~1', 'origin/main'].map((target) => q('diff', { target })),
+    ...[0, 1, 5, 100].map((context_lines) => q('diff', { target: 'HEAD~2', context_lines })),
+    ...['local', 'remote', 'all', 'none'].flatMap((branch_type) => [q('branch', { branch_type }), q('branch', { branch_type, contains: 'HEAD~1' }), q('branch', { branch_type, not_contains: 'v1' }), q('branch', { branch_type, contains: 'side', not_contains: 'HEAD' }), q('branch', { branch_type, contains: 'nothing' }), q('branch', { branch_type, contains: '-x' })]),
+    q('add', { files: ['.'] }), q('add', { files: [] }), q('commit', { message: 'nothing' }), q('reset'), q('status'), q('status', { repo_path: '/nowhere' }), q('status', { repo_path: 7 }), q('diff', {}), q('nothing'));
+
+  const dirty = (r) => {
+    r.history();
+    r.write({ 'a.txt': 'zero\none\n2\nthree\n', 'code.c': readFileSync(join(r.at, 'code.c'), 'utf8').replace('line 30;', 'changed;').replace('line 5;\n', ''), 'dir/new.txt': null, 'fresh.txt': 'fresh\n', 'folder/x/y.txt': 'y\n', 'noise.log': 'ignored', 'build/out': 'ignored', 'nonl.txt': 'no newline at the end\nmore', 'sp ace.txt': 'changed\n', 'ünï.txt': 'changed', 'link': { link: 'dir' }, 'binary.bin': Buffer.from([1, 0, 0]), 'empty.txt': '' });
+  };
+  scenario('dirty', dirty, ...look, ...[0, 1, 30].map((context_lines) => q('diff_unstaged', { context_lines })),
+    q('add', { files: ['a.txt', 'fresh.txt'] }), ...look, q('add', { files: ['folder'] }), q('status'), q('add', { files: ['dir/new.txt'] }), q('status'), q('add', { files: ['*.txt'] }), ...look, q('add', { files: ['.'] }), ...look, q('add', { files: ['.'] }),
+    q('commit', { message: 'all of it' }), q('status'), q('diff', { target: 'HEAD~1' }), q('log', { max_count: 2 }), q('commit', { message: 'again' }));
+  scenario('reset', dirty, q('add', { files: ['.'] }), q('reset'), ...look, q('reset'), q('add', { files: ['nothing.txt'] }), q('add', { files: ['../x'] }), q('add', { files: ['/etc/hostname'] }), q('add', { files: ['noise.log'] }), q('add', { files: ['-A'] }), q('add', { files: ['dir'] }), q('status'), q('commit', { message: 'only dir\n\nand more\n' }), q('show', { revision: 'HEAD:dir' }), q('status'), q('branch', { branch_type: 'local' }));
+  scenario('renamed', (r) => { r.history(); r.git('mv', 'moved.txt', 'again.txt'); r.git('mv', 'dir/sub/c.txt', 'c2.txt'); r.write({ 'again.txt': `first\n${LONG(0, 60)}` }); r.git('add', '-A'); }, ...look, q('commit', { message: 'renamed' }), q('show', { revision: 'HEAD^{tree}' }), q('diff', { target: 'HEAD~1' }), q('diff', { target: 'HEAD~3' }));
+  scenario('branches', (r) => r.history(), q('create_branch', { branch_name: 'new' }), q('create_branch', { branch_name: 'new' }), q('create_branch', { branch_name: 'from-side', base_branch: 'side' }), q('create_branch', { branch_name: 'from-tag', base_branch: 'v1' }), q('create_branch', { branch_name: 'from-remote', base_branch: 'origin/main' }), q('create_branch', { branch_name: 'x', base_branch: 'nothing' }), q('create_branch', { branch_name: '-x' }), q('create_branch', { branch_name: 'a b' }), q('create_branch', { branch_name: 'a..b' }), q('create_branch', { branch_name: 'deep/er' }), q('branch', { branch_type: 'local' }),
+    q('checkout', { branch_name: 'side' }), q('status'), q('checkout', { branch_name: 'main' }), q('status'), q('checkout', { branch_name: 'new' }), q('checkout', { branch_name: 'nothing' }), q('checkout', { branch_name: '-f' }), q('checkout', { branch_name: 'v1' }), q('status'), q('branch', { branch_type: 'local' }), q('create_branch', { branch_name: 'y' }), q('checkout', { branch_name: 'side' }), q('checkout', { branch_name: 'HEAD~1' }), q('status'), q('checkout', { branch_name: 'feature/x' }), q('checkout', { branch_name: 'main' }), q('checkout', { branch_name: 'main' }), q('status'));
+  scenario('in the way', (r) => { r.history(); r.write({ 'a.txt': 'mine\n', 'side.txt': 'untracked\n', 'sp ace.txt': 'kept\n' }); }, q('checkout', { branch_name: 'side' }), q('checkout', { branch_name: 'feature/x' }), q('status'), q('checkout', { branch_name: 'new' }), ...look);
+  scenario('kept', (r) => { r.history(); r.write({ 'sp ace.txt': 'kept\n', 'other.txt': 'other\n' }); r.git('add', 'other.txt'); }, q('checkout', { branch_name: 'feature/x' }), ...look, q('checkout', { branch_name: 'main' }), ...look, q('commit', { message: 'other' }), q('status'));
+  scenario('empty', () => {}, ...look, q('log'), q('show', { revision: 'HEAD' }), q('branch', { branch_type: 'all' }), q('create_branch', { branch_name: 'x' }), q('commit', { message: 'x' }));
+  scenario('first', (r) => r.write({ 'a.txt': 'a\n', 'b/c.txt': 'c\n' }), q('status'), q('add', { files: ['.'] }), q('status'), q('diff_staged'), q('commit', { message: 'first' }), q('status'), q('log', { max_count: 0 }), q('checkout', { branch_name: 'main' }));
+  scenario('merging', (r) => { r.history(); r.git('checkout', '-q', 'side'); r.commit('theirs', { 'a.txt': 'theirs\n' }); r.git('checkout', '-q', 'main'); try { r.git('merge', '-q', 'side'); } catch {} }, q('status'), q('diff_staged'), q('diff_unstaged'), q('commit', { message: 'too early' }), q('add', { files: ['a.txt'] }), q('status'), q('diff_staged'), q('commit', { message: 'merged' }), q('status'), q('branch', { branch_type: 'local', contains: 'side' }), q('show', { revision: 'HEAD' }));
+  scenario('kinds', (r) => { r.history(); r.write({ 'a.txt': null }); r.write({ 'a.txt': { link: 'code.c' }, 'link': 'a file now\n', 'dir': null }); r.write({ 'dir': 'a file\n' }); }, ...look, q('add', { files: ['.'] }), ...look, q('commit', { message: 'kinds' }), q('checkout', { branch_name: 'feature/x' }), q('status'));
+  scenario('packed', (r) => { r.history(); r.git('gc', '-q', '--aggressive'); }, ...look, q('log'), q('show', { revision: 'HEAD~1' }), q('show', { revision: 'v1-annotated' }), q('checkout', { branch_name: 'side' }), q('status'), q('branch', { branch_type: 'all' }), q('create_branch', { branch_name: 'packed' }));
+  scenario('windows', (r) => { r.git('config', 'core.autocrlf', 'true'); r.history(); r.write({ 'a.txt': 'one\r\n2\r\nthree\r\nfour\r\n', '.gitattributes': '*.c text eol=crlf\n' }); }, q('status'), q('add', { files: ['.'] }), q('status'), q('commit', { message: 'ends' }), q('checkout', { branch_name: 'side' }), q('status'));
+
+  scenario('hooks', (r) => { r.history(); r.write({ '.git/hooks/pre-commit': '#!/bin/sh\nexit 1\n', 'a.txt': 'a\n' }); chmodSync(join(r.at, '.git/hooks/pre-commit'), 0o755); r.git('add', '-A'); }, q('commit', { message: 'hooked' }));
+
+  // Many small changes, each looked at.
+  for (const seed of [1, 2, 3]) {
+    const next = random(seed);
+    const text = (lines) => lines.map((line) => `${line}\n`).join('');
+    const lines = Array.from({ length: 120 }, (_, at) => (at % 7 === 0 ? `function f${at}() {` : `  ${['a', 'b', 'c', '}', ''][next(5)]} ${next(9)}`));
+    const change = (old) => { const now = [...old]; for (let n = 0; n < 6; n++) { const at = next(now.length); if (next(3) === 0) now.splice(at, 1 + next(3)); else if (next(2)) now.splice(at, 0, ...Array.from({ length: 1 + next(3) }, () => `  new ${next(5)}`)); else now[at] = `  changed ${next(99)}`; } return now; };
+    const versions = [lines]; for (let n = 0; n < 8; n++) versions.push(change(versions[n]));
+    scenario(`edits ${seed}`, (r) => { versions.slice(0, -1).forEach((version, at) => r.commit(`version ${at}`, { 'f.js': text(version) })); r.git('tag', 'v1', 'HEAD~3'); r.write({ 'f.js': text(versions.at(-1)) }); }, ...look, ...Array.from({ length: 7 }, (_, at) => q('show', { revision: `HEAD~${at}` })), ...Array.from({ length: 7 }, (_, at) => q('diff', { target: `HEAD~${at}`, context_lines: at })));
+  }
+  return all;
+}
+
+/** Commits that were made by a call have ids and times of their own; those of the scenario are of 2023. */
+function form({ tool }, text) {
+  if (tool === 'git_commit') return text?.replace(/[0-9a-f]{40}/, 'ID');
+  if (tool === 'git_log') return text?.replace(/Commit: .*\n(Author: .*\nDate: )(?!2023).*/g, '$1');
+  if (tool === 'git_show') return text?.replace(/^commit .*\n(Author: .*\nDate: +)(?!2023).*/, '$1');
+  return text;
+}
+
+async function answers(server, at, home, all) {
+  const told = [];
+  for (const { make, asked } of all) {
+    const repository = new Repository(at, home);
+    make(repository);
+    // Times of files before that of the index: nothing has to be looked at twice.
+    for (const { tool, args } of asked) {
+      const result = await server.call(tool, { repo_path: at, ...args });
+      const writes = ['git_add', 'git_commit', 'git_reset', 'git_create_branch', 'git_checkout'].includes(tool);
+      told.push({ result, left: writes ? repository.state() : undefined });
+    }
+  }
+  return told;
+}
+
+/** What repositories might try. Each call must be refused, and say why, and leave what lies outside alone. */
+async function hostile(ours, at, home, open, complain) {
+  const elsewhere = join(open, 'elsewhere');
+  rmSync(elsewhere, { recursive: true, force: true });
+  mkdirSync(elsewhere, { recursive: true });
+  const attempts = [
+    ['git_status', {}, /which is not open to this server/, (r) => { rmSync(join(r.at, '.git'), { recursive: true }); r.write({ '.git': 'gitdir: /etc/repository\n' }); }],
+    ['git_status', {}, /objects lies in \/etc\/objects, which is not open/, (r) => { r.history(); r.write({ '.git/objects/info/alternates': '/etc/objects\n' }); }],
+    ['git_checkout', { branch_name: 'side' }, /would be overwritten by checkout:\n\tnew/, (r) => { r.history(); r.git('checkout', '-q', 'side'); r.commit('a folder', { 'new/x.txt': 'x\n' }); r.git('checkout', '-q', 'main'); r.write({ new: { link: elsewhere } }); }],
+    ['git_add', { files: ['.'] }, /has to go through the filter touch/, (r) => { r.history(); r.git('config', 'filter.touch.clean', `touch ${elsewhere}/ran`); r.write({ '.gitattributes': '*.dat filter=touch\n', 'x.dat': 'x' }); }],
+    ['git_status', { repo_path: home }, /lies outside of what is open/, () => {}],
+    ['git_checkout', { branch_name: 'evil' }, /no file may have|invalid|Invalid|disallowed/i, (r) => {
+      r.history();
+      const blob = r.git('rev-parse', 'HEAD:a.txt').trim();
+      const inner = r.mktree(`100755 blob ${blob}\tpre-commit\n`);
+      r.git('update-ref', 'refs/heads/evil', r.git('commit-tree', r.mktree(`040000 tree ${r.mktree(`040000 tree ${inner}\thooks\n`)}\t.git\n`), '-m', 'evil').trim());
+    }],
+  ];
+  for (const [tool, args, says, make] of attempts) {
+    const repository = new Repository(at, home);
+    make(repository);
+    const result = await ours.call(tool, { repo_path: at, ...args });
+    if (!result.isError || !says.test(result.content[0].text)) complain(`git: ${tool} does not refuse with ${says}: ${JSON.stringify(result)}`);
+    if (readdirSync(elsewhere).length > 0 || existsSync(join(at, '.git/hooks/pre-commit'))) complain(`git: ${tool} did what a repository wanted: ${says}`);
+  }
+}
+
+export async function git({ start, python, home, env, complain, show }) {
+  const open = join(home, 'repositories');
+  const at = join(open, 'repository');
+  mkdirSync(at, { recursive: true });
+  const own = { ...env, ...WHO, GIT_CONFIG_NOSYSTEM: '1', LC_ALL: 'C' };
+  const all = scenarios();
+  const theirs = await Server.start(python, ['-m', 'mcp_server_git'], { env: own });
+  const ours = await start('git', `dirs = [{ host = ${JSON.stringify(open)}, guest = ${JSON.stringify(open)}, access = "read-write" }]`);
+  await lists('git', theirs, ours, [], complain);
+  const told = [];
+  for (const server of [theirs, ours]) {
+    told.push(await answers(server, at, home, all));
+    if (server === ours) await hostile(ours, at, home, open, complain);
+    await server.stop();
+  }
+  const asked = all.flatMap(({ name, asked }) => asked.map((one) => ({ ...one, name })));
+  judge('git', asked, ...told, { intended: INTENDED, complain, show, form });
+}
