@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use cargo_metadata::MetadataCommand;
 
+mod adapted;
 mod conformance;
 mod deny;
 mod examples;
@@ -29,6 +30,7 @@ cargo xtask test         formats, lints, builds and runs all tests that need not
 cargo xtask examples     builds and calls the example plugins in JavaScript and Python; needs npm and Python 3
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
 cargo xtask dropin       asks the reference servers and the plugins that take their place the same; --timing; needs npm, Python 3
+cargo xtask adapted      serves programs that others compiled to WebAssembly; --brief for one; needs Python 3
 cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         "examples" => prepare(&[]).and_then(|()| examples::build_and_call(&root())),
         "conformance" => conformance::check(&root()),
         "dropin" => others::dropin(&root(), rest),
+        "adapted" => adapted::check(&root(), rest),
         "clients" => others::clients(&root(), rest),
         "login" => others::login(&root(), rest),
         "bench" => bench(rest),
