@@ -78,7 +78,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
 /// What is wrong with the imports of the host's crates.
 pub fn problems(root: &Path) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    for name in ["protocol", "sandbox", "server"] {
+    for name in ["protocol", "forge", "sandbox", "server"] {
         let graph = Graph::read(&root.join("host").join(name).join("src"))?;
         if name == "server" {
             problems.extend(graph.wrong_arrows());

@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use cargo_metadata::MetadataCommand;
 
+mod adapted;
 mod conformance;
 mod contract;
 mod deny;
@@ -30,6 +31,7 @@ cargo xtask demo         shows the main job, with a real MCP client; --serve kee
 cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
 cargo xtask dropin       asks the reference servers and the plugins that take their place the same; --timing; needs npm, Python 3
+cargo xtask adapted      serves programs that others compiled to WebAssembly; --brief for one; needs Python 3
 cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
 cargo xtask languages    makes plugins in every language as authors do, and tests them; --only LANG; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         "test" => test(),
         "conformance" => conformance::check(&root()),
         "dropin" => others::dropin(&root(), rest),
+        "adapted" => adapted::check(&root(), rest),
         "clients" => others::clients(&root(), rest),
         "languages" => languages::check(&root(), rest),
         "login" => others::login(&root(), rest),

@@ -21,11 +21,11 @@ use wasmtime::Engine;
 
 use crate::compile::Artifact;
 
-const MAGIC: &[u8; 16] = b"wharf artifact 3";
+const MAGIC: &[u8; 16] = b"wharf artifact 4";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// The suffix has the number of the format in it, so that two versions of wharf that share a directory do not take each other's
 /// files for damaged ones.
-const SUFFIX: &str = ".3.artifact";
+const SUFFIX: &str = ".4.artifact";
 /// The size of the whole directory above which the oldest artifacts are removed.
 const MAX_BYTES: u64 = 2 << 30;
 
@@ -192,6 +192,7 @@ mod tests {
         let artifact = || Artifact {
             digest: [7; 32],
             instance_bytes: 5,
+            wrapped: true,
             sections: Sections::default(),
             code: b"native code".to_vec(),
         };

@@ -12,6 +12,7 @@ use std::{
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 
 use crate::{
+    adapter::Served,
     denial::{Denial, HttpUse},
     instance::{Instance, Operation, TRANSFER_SLACK_BYTES},
     limits::Refused,
@@ -132,6 +133,9 @@ impl Plugin {
         client: Option<Arc<str>>,
     ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
+        let process = operation.process(&self.0)?;
+        // A command runs once and ends.
+        let client = client.filter(|_| self.0.served != Served::Command);
         // The semaphores are never closed, so waiting ends with a permit or with the deadline. Permits are declared before the
         // instance, so that the instance is dropped before they are given back.
         let _turn = loop {
@@ -161,11 +165,11 @@ impl Plugin {
                 instance
             }
             None => {
-                let state = State::new(scope, &self.0.spec, total_memory, part, call);
+                let state = State::new(scope, &self.0, process, part, call);
                 Instance::start(&code.linked, &self.0.spec.limits, state).await?
             }
         };
-        let result = operation.perform(&mut instance, &code.linked).await;
+        let result = operation.perform(&mut instance, &self.0).await;
         // An instance is kept only if the plugin gave an answer, be it a failure. After a trap, or a result that is too large,
         // it is dropped.
         let limit = self.0.spec.limits.output_bytes;

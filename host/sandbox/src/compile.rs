@@ -39,7 +39,7 @@ use wasmtime::Engine;
 
 use crate::{
     engine,
-    load_error::{EngineError, LoadError, MAX_COMPONENT_BYTES, check_header, one_line},
+    load_error::{EngineError, Kind, LoadError, MAX_COMPONENT_BYTES, kind, one_line},
     look::look,
     sections::Sections,
 };
@@ -114,6 +114,8 @@ pub(crate) struct Artifact {
     pub(crate) digest: [u8; 32],
     /// How many bytes the host keeps for each instance besides its memory.
     pub(crate) instance_bytes: u64,
+    /// It was a core module, and was made into a component first.
+    pub(crate) wrapped: bool,
     /// What the plugin says about itself.
     pub(crate) sections: Sections,
     pub(crate) code: Vec<u8>,
@@ -122,17 +124,20 @@ pub(crate) struct Artifact {
 impl Artifact {
     /// What is written before the code, to the server's pipe and to the cache.
     pub(crate) fn head(&self) -> Vec<u8> {
-        [&self.digest[..], &self.instance_bytes.to_le_bytes(), &self.sections.write()].concat()
+        let wrapped = [u8::from(self.wrapped)];
+        [&self.digest[..], &self.instance_bytes.to_le_bytes(), &wrapped, &self.sections.write()].concat()
     }
 
     /// Reads what was written, a head and the code after it; `None` if it is shorter than a head.
     pub(crate) fn read(mut bytes: Vec<u8>) -> Option<Self> {
         let (digest, rest) = bytes.split_first_chunk::<32>()?;
         let (instance_bytes, rest) = rest.split_first_chunk()?;
+        let (wrapped, rest) = rest.split_first()?;
+        let wrapped = *wrapped == 1;
         let (sections, length) = Sections::read(rest)?;
         let (digest, instance_bytes) = (*digest, u64::from_le_bytes(*instance_bytes));
-        bytes.drain(..32 + 8 + length);
-        Some(Self { digest, instance_bytes, sections, code: bytes })
+        bytes.drain(..32 + 8 + 1 + length);
+        Some(Self { digest, instance_bytes, wrapped, sections, code: bytes })
     }
 }
 
@@ -392,17 +397,22 @@ fn end_with_parent() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads a component from standard input, looks at what it would instantiate, and compiles it.
+/// Reads a component from standard input, looks at what it would instantiate, and compiles it. A core module is made into a
+/// component first.
 fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
     let unreadable = |error: std::io::Error| LoadError::Compile(format!("it cannot be read: {error}"));
     let mut bytes = Vec::new();
     std::io::stdin().take(MAX_COMPONENT_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    check_header(&bytes)?;
-    let (extent, sections) = look(&bytes)?;
     let digest = Sha256::digest(&bytes).into();
+    let wrapped = kind(&bytes)? == Kind::Module;
+    if wrapped {
+        look(&bytes)?;
+        bytes = wharf_forge::wrap(&bytes).map_err(|error| LoadError::CoreModule(error.to_string()))?;
+    }
+    let (extent, sections) = look(&bytes)?;
     let failed = |error: wasmtime::Error| LoadError::Compile(one_line(&error));
     let code = engine.and_then(|engine| engine.precompile_component(&bytes)).map_err(failed)?;
-    Ok(Artifact { digest, instance_bytes: extent.data_bytes, sections, code })
+    Ok(Artifact { digest, instance_bytes: extent.data_bytes, wrapped, sections, code })
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -3,6 +3,7 @@
 use wasmtime::component::{Component, InstancePre};
 
 use crate::{
+    adapter::Foreign,
     bindings::{completions, prompts, resources, tools},
     load_error::LoadError,
     store::State,
@@ -12,7 +13,7 @@ use crate::{
 pub(crate) const PACKAGE: &str = "wharf:plugin/";
 pub(crate) const VERSION: &str = "0.1.";
 
-/// Which interfaces of the contract a component exports; at least one.
+/// Which interfaces of the contract a component exports; none if it was not made for wharf.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exports {
     /// It has tools to call.
@@ -32,6 +33,8 @@ pub struct Linked {
     pub(crate) resources: Option<resources::GuestIndices>,
     pub(crate) prompts: Option<prompts::GuestIndices>,
     pub(crate) completions: Option<completions::GuestIndices>,
+    /// What it exports besides, if it exports nothing of the contract.
+    pub(crate) foreign: Foreign,
     /// How many bytes the host keeps for each instance besides its memory.
     pub(crate) instance_bytes: usize,
 }
@@ -41,11 +44,12 @@ impl Linked {
         component: &Component,
         pre: InstancePre<State>,
         instance_bytes: usize,
+        docs: Option<&str>,
     ) -> Result<Self, LoadError> {
         let has =
             |interface: &str| component.get_export_index(None, format!("{PACKAGE}{interface}@{VERSION}0")).is_some();
         let wrong = |interface: &str| LoadError::WrongType(format!("{PACKAGE}{interface}"));
-        Ok(Self {
+        let mut linked = Self {
             tools: has("tools").then(|| tools::GuestIndices::new(&pre)).transpose().map_err(|_| wrong("tools"))?,
             resources: has("resources")
                 .then(|| resources::GuestIndices::new(&pre))
@@ -59,9 +63,14 @@ impl Linked {
                 .then(|| completions::GuestIndices::new(&pre))
                 .transpose()
                 .map_err(|_| wrong("completions"))?,
+            foreign: Foreign::default(),
             pre,
             instance_bytes,
-        })
+        };
+        if linked.exports() == Exports::default() {
+            linked.foreign = Foreign::of(component, docs)?;
+        }
+        Ok(linked)
     }
 
     pub(crate) fn exports(&self) -> Exports {

@@ -6,12 +6,15 @@ use std::time::Duration;
 use wasmtime::{Store, UpdateDeadline, component};
 
 use crate::{
+    adapter::{CommandTool, Served, command::Process},
     bindings::{
         completions::{self, Completion},
         prompts, resources, tools,
+        types::Failure,
     },
     component::Linked,
     limits::Refused,
+    load::PluginInner,
     load_error::{LoadError, one_line},
     operation::{
         CallError, CallTool, Complete, GetPrompt, List, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,
@@ -41,9 +44,10 @@ pub struct Instance {
 
 /// The exports of one interface, which are looked up at the first use.
 macro_rules! guest {
-    ($self:ident, $code:ident, $interface:ident) => {{
+    ($self:ident, $plugin:ident, $interface:ident) => {{
         if $self.$interface.is_none() {
-            let indices = $code.$interface.as_ref().ok_or(CallError::NoInterface(stringify!($interface)))?;
+            let indices =
+                $plugin.code.0.linked.$interface.as_ref().ok_or(CallError::NoInterface(stringify!($interface)))?;
             $self.$interface = Some(indices.load(&mut $self.store, &$self.instance).map_err(trap)?);
         }
         $self.$interface.as_ref().ok_or(CallError::NoInterface(stringify!($interface)))?
@@ -94,7 +98,19 @@ impl Instance {
         (kept && !state.budget.is_half_spent(self.base_bytes)).then(|| state.budget.used())
     }
 
-    async fn list(&mut self, code: &Linked) -> Result<Listing, CallError> {
+    async fn list(&mut self, plugin: &PluginInner) -> Result<Listing, CallError> {
+        let code = &plugin.code.0.linked;
+        match plugin.served {
+            Served::Contract => {}
+            Served::Functions => {
+                let tools = code.foreign.functions.tools(&plugin.spec.adapter.described);
+                return Ok(Listing { tools, ..Listing::default() });
+            }
+            Served::Command => {
+                let tools = plugin.spec.adapter.tools().map(CommandTool::tool);
+                return Ok(Listing { tools: tools.collect(), ..Listing::default() });
+            }
+        }
         let Self { store, instance, .. } = self;
         let wrong = |interface: &str, error: &wasmtime::Error| CallError::Trap {
             message: LoadError::WrongType(format!("wharf:plugin/{interface}")).to_string(),
@@ -123,6 +139,45 @@ impl Instance {
     }
 }
 
+impl Instance {
+    /// Calls a function of a component that was not made for wharf.
+    async fn call_function(&mut self, plugin: &PluginInner, call: &CallTool) -> Result<ToolAnswer, CallError> {
+        let function = plugin.code.0.linked.foreign.functions.named(&call.name);
+        let function = function.ok_or_else(|| unknown(&call.name))?;
+        let limits = &plugin.spec.limits;
+        let account = &plugin.code.0.sandbox.total_memory;
+        let bounds = (account, limits.memory_bytes, limits.output_bytes);
+        function.call(&mut self.store, &self.instance, &call.args, bounds).await
+    }
+
+    /// Runs a command to its end.
+    async fn run(&mut self, plugin: &PluginInner, tool: &str) -> Result<ToolAnswer, CallError> {
+        let tool = command(plugin, tool)?;
+        let run = plugin.code.0.linked.foreign.run.ok_or(CallError::NoInterface("run"))?;
+        let run = self.instance.get_typed_func::<(), (Result<(), ()>,)>(&mut self.store, run).map_err(trap)?;
+        let ended = run.call_async(&mut self.store, ()).await;
+        let state = self.store.data();
+        let Some(stdout) = state.written() else { return Err(CallError::Output(0)) };
+        let code = match ended.map_err(trap) {
+            Ok((Ok(()),)) => 0,
+            Ok((Err(()),)) => 1,
+            Err(CallError::Exit(code)) => code,
+            Err(error) => return Err(error),
+        };
+        Ok(tool.answer(code, &stdout, &state.printed()))
+    }
+}
+
+/// The tool of a command that the operator gave this name.
+fn command<'a>(plugin: &'a PluginInner, name: &str) -> Result<&'a CommandTool, CallError> {
+    plugin.spec.adapter.tools().find(|tool| tool.name == name).ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> CallError {
+    let message = format!("there is no tool `{}`", name.escape_debug());
+    CallError::Failed(Failure { message, code: Some(-32602), data: None })
+}
+
 /// Something that a plugin can be made to do: [`List`], [`CallTool`], [`ReadResource`], [`GetPrompt`] or [`Complete`].
 pub trait Operation: sealed::Perform {}
 
@@ -131,8 +186,8 @@ impl<O: sealed::Perform> Operation for O {}
 pub(crate) mod sealed {
     use std::time::Duration;
 
-    use super::{Instance, Linked};
-    use crate::{masked::Masked, operation::CallError};
+    use super::Instance;
+    use crate::{adapter::command::Process, load::PluginInner, masked::Masked, operation::CallError};
 
     /// How an operation is performed. Other crates cannot name this trait, so the operations of this crate remain the only
     /// ones.
@@ -147,8 +202,13 @@ pub(crate) mod sealed {
         fn perform(
             self,
             instance: &mut Instance,
-            linked: &Linked,
+            plugin: &PluginInner,
         ) -> impl Future<Output = Result<Self::Outcome, CallError>> + Send;
+
+        /// What the instance is started with, if the plugin is a command and this runs it.
+        fn process(&self, _: &PluginInner) -> Result<Option<Process>, CallError> {
+            Ok(None)
+        }
 
         /// About how many bytes of the plugin's limit on output an outcome takes. `None` if it is questions, which have limits
         /// of their own.
@@ -166,8 +226,8 @@ impl sealed::Perform for List {
 
     const TIMEOUT: Option<Duration> = Some(LIST_TIMEOUT);
 
-    async fn perform(self, instance: &mut Instance, linked: &Linked) -> Result<Listing, CallError> {
-        instance.list(linked).await
+    async fn perform(self, instance: &mut Instance, plugin: &PluginInner) -> Result<Listing, CallError> {
+        instance.list(plugin).await
     }
 
     /// Lists are already bounded by the limit on what a guest hands to the host.
@@ -179,8 +239,20 @@ impl sealed::Perform for List {
 impl sealed::Perform for CallTool {
     type Outcome = Outcome<ToolAnswer>;
 
-    async fn perform(self, instance: &mut Instance, linked: &Linked) -> Result<Self::Outcome, CallError> {
-        let tools = guest!(instance, linked, tools);
+    fn process(&self, plugin: &PluginInner) -> Result<Option<Process>, CallError> {
+        match plugin.served {
+            Served::Command => command(plugin, &self.name)?.process(&plugin.spec.id, &self.args).map(Some),
+            Served::Contract | Served::Functions => Ok(None),
+        }
+    }
+
+    async fn perform(self, instance: &mut Instance, plugin: &PluginInner) -> Result<Self::Outcome, CallError> {
+        match plugin.served {
+            Served::Contract => {}
+            Served::Functions => return instance.call_function(plugin, &self).await.map(Outcome::Done),
+            Served::Command => return instance.run(plugin, &self.name).await.map(Outcome::Done),
+        }
+        let tools = guest!(instance, plugin, tools);
         let called = tools.call_call_tool(&mut instance.store, &self.name, &self.args, &self.context).await;
         called.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
     }
@@ -197,8 +269,8 @@ impl sealed::Perform for CallTool {
 impl sealed::Perform for ReadResource {
     type Outcome = Outcome<ReadAnswer>;
 
-    async fn perform(self, instance: &mut Instance, linked: &Linked) -> Result<Self::Outcome, CallError> {
-        let resources = guest!(instance, linked, resources);
+    async fn perform(self, instance: &mut Instance, plugin: &PluginInner) -> Result<Self::Outcome, CallError> {
+        let resources = guest!(instance, plugin, resources);
         let read = resources.call_read_resource(&mut instance.store, &self.uri, &self.context).await;
         read.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
     }
@@ -211,8 +283,8 @@ impl sealed::Perform for ReadResource {
 impl sealed::Perform for GetPrompt {
     type Outcome = Outcome<PromptAnswer>;
 
-    async fn perform(self, instance: &mut Instance, linked: &Linked) -> Result<Self::Outcome, CallError> {
-        let prompts = guest!(instance, linked, prompts);
+    async fn perform(self, instance: &mut Instance, plugin: &PluginInner) -> Result<Self::Outcome, CallError> {
+        let prompts = guest!(instance, plugin, prompts);
         let got = prompts.call_get_prompt(&mut instance.store, &self.name, &self.args, &self.context).await;
         got.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
     }
@@ -225,8 +297,8 @@ impl sealed::Perform for GetPrompt {
 impl sealed::Perform for Complete {
     type Outcome = Completion;
 
-    async fn perform(self, instance: &mut Instance, linked: &Linked) -> Result<Completion, CallError> {
-        let completions = guest!(instance, linked, completions);
+    async fn perform(self, instance: &mut Instance, plugin: &PluginInner) -> Result<Completion, CallError> {
+        let completions = guest!(instance, plugin, completions);
         let Self { target, argument, value, others } = &self;
         let completed = completions.call_complete(&mut instance.store, target, argument, value, others).await;
         completed.map_err(trap)?.map_err(CallError::Failed)

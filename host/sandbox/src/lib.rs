@@ -10,11 +10,13 @@
 
 #![deny(missing_docs)]
 
+mod adapter;
 mod bindings;
 mod cache;
 mod call;
 mod compile;
 mod component;
+mod config_store;
 mod denial;
 mod engine;
 mod files;
@@ -42,6 +44,7 @@ mod traces;
 mod traffic;
 mod warm;
 
+pub use adapter::{Adapter, CommandTool, Described, Flag, Output, Param, ParamType, Served, Template, is_param_name};
 pub use bindings::model;
 pub use call::{Call, Report};
 pub use compile::{CompilerConfig, Program, compile_if_asked};

@@ -3,9 +3,9 @@
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 
-use crate::{bindings::host, files, retained, store::State};
+use crate::{bindings::host, config_store, files, retained, store::State};
 
-/// Links WASI 0.2, HTTP and the contract. Every component gets all of it, because the runtimes of some languages import
+/// Links WASI 0.2, HTTP, the draft of its config, and the contract. Every component gets all of it, because the runtimes of some languages import
 /// everything whether their author uses it or not. Whatever a plugin is not granted is refused when the plugin uses it.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
@@ -14,6 +14,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     preopens::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
     files::link(linker)?;
     retained::link(linker)?;
+    config_store::link(linker)?;
     linker.allow_shadowing(false);
     host::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }

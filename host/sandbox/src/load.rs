@@ -2,6 +2,7 @@
 //! finds out what it exports.
 
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{Read, Seek},
     sync::{
@@ -15,9 +16,11 @@ use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 
 use crate::{
+    adapter::{self, Adapter, Served},
     cache,
     compile::Artifact,
     component::{Exports, Linked, PACKAGE, VERSION},
+    config_store,
     engine::Linkable,
     ledger::Charge,
     load_error::{LoadError, MAX_COMPONENT_BYTES, one_line},
@@ -38,6 +41,7 @@ pub(crate) struct CodeInner {
     pub(crate) linked: Linked,
     imports: Vec<String>,
     sections: Sections,
+    wrapped: bool,
     _charge: Charge,
 }
 
@@ -45,9 +49,12 @@ pub(crate) struct CodeInner {
 #[derive(Clone)]
 pub struct Plugin(pub(crate) Arc<PluginInner>);
 
-pub(crate) struct PluginInner {
+pub struct PluginInner {
     pub(crate) code: Code,
     pub(crate) spec: PluginSpec,
+    pub(crate) served: Served,
+    /// The texts of its config by their keys, for guests that read them through WASI.
+    pub(crate) settings: Arc<BTreeMap<String, String>>,
     /// A number that no other plugin has or had, not even one that was loaded from the same file.
     pub(crate) number: u64,
     pub(crate) admission: Arc<Semaphore>,
@@ -135,10 +142,12 @@ impl Sandbox {
         component: &Component,
         artifact: &Artifact,
         digest: [u8; 32],
-        charge: Charge,
+        mut charge: Charge,
     ) -> Result<Code, LoadError> {
         let ty = component.component_type();
-        let imports: Vec<String> = ty.imports(&one.engine).map(|(name, _)| name.to_owned()).collect();
+        // Types alone are nothing that anybody would have to offer.
+        let imports = ty.imports(&one.engine).filter(|(_, item)| !adapter::only_types(&one.engine, &item.ty));
+        let imports: Vec<String> = imports.map(|(name, _)| name.to_owned()).collect();
         let exports: Vec<String> = ty.exports(&one.engine).map(|(name, _)| name.to_owned()).collect();
         if let Some(foreign) = imports.iter().chain(&exports).find(|name| is_foreign_version(name)) {
             return Err(LoadError::UnknownVersion(foreign.clone()));
@@ -148,12 +157,16 @@ impl Sandbox {
         }
         let pre = one.linker.instantiate_pre(component).map_err(|error| import_error(&error))?;
         let instance_bytes = usize::try_from(artifact.instance_bytes).unwrap_or(usize::MAX);
-        let linked = Linked::new(component, pre, instance_bytes)?;
-        if linked.exports() == Exports::default() {
-            return Err(LoadError::NoExport);
+        let linked = Linked::new(component, pre, instance_bytes, artifact.sections.docs.as_deref())?;
+        if linked.foreign.run.is_none() {
+            adapter::served(linked.exports(), &linked.foreign, &Adapter::default())?;
         }
-        let (sandbox, sections) = (Arc::clone(self), artifact.sections.clone());
-        Ok(Code(Arc::new(CodeInner { sandbox, digest, linked, imports, sections, _charge: charge })))
+        let types = linked.foreign.functions.bytes;
+        charge
+            .grow(types)
+            .map_err(|full| LoadError::NoRoom(format!("there is no room for {types} bytes of types: {full}")))?;
+        let (sandbox, sections, wrapped) = (Arc::clone(self), artifact.sections.clone(), artifact.wrapped);
+        Ok(Code(Arc::new(CodeInner { sandbox, digest, linked, imports, sections, wrapped, _charge: charge })))
     }
 }
 
@@ -173,6 +186,16 @@ impl Code {
         self.0.linked.exports()
     }
 
+    /// Why functions that it exports are no tools, a sentence for each.
+    pub fn refused_functions(&self) -> &[String] {
+        &self.0.linked.foreign.functions.refused
+    }
+
+    /// Whether its file is a core module, which was made into a component to be loaded.
+    pub fn was_core_module(&self) -> bool {
+        self.0.wrapped
+    }
+
     /// The names of the interfaces that the component imports, with their versions.
     pub fn imports(&self) -> &[String] {
         &self.0.imports
@@ -187,17 +210,28 @@ impl Code {
 impl Plugin {
     /// A plugin of its own, even if there is another with the same code: neither its running calls nor its kept instances are
     /// shared.
-    pub fn new(code: Code, spec: PluginSpec) -> Self {
+    ///
+    /// # Errors
+    /// If the spec says that it is served as something that it is not.
+    pub fn new(code: Code, spec: PluginSpec) -> Result<Self, LoadError> {
+        let served = adapter::served(code.exports(), &code.0.linked.foreign, &spec.adapter)?;
+        let settings = Arc::new(config_store::texts(&spec.config));
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let admission = Arc::new(Semaphore::new(spec.limits.concurrency.max(1)));
         let turns = code.0.sandbox.runtime.turns();
-        Self(Arc::new(PluginInner { code, spec, number, admission, running: AtomicUsize::new(0), turns }))
+        let running = AtomicUsize::new(0);
+        Ok(Self(Arc::new(PluginInner { code, spec, served, settings, number, admission, running, turns })))
     }
 
     /// The code that it runs.
     pub fn code(&self) -> &Code {
         &self.0.code
+    }
+
+    /// How it is served.
+    pub fn served(&self) -> Served {
+        self.0.served
     }
 
     /// How many of its calls run at this moment.

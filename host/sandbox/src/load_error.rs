@@ -22,11 +22,9 @@ pub enum LoadError {
     /// It does not begin as WebAssembly does.
     #[error("not WebAssembly: the file does not start with `\\0asm`")]
     NotWasm,
-    #[error(
-        "a core WebAssembly module, not a component; build it for the target wasm32-wasip2, or run `wasm-tools component new` on it"
-    )]
-    /// It is WebAssembly, but a core module rather than a component.
-    CoreModule,
+    /// It is a core module rather than a component, and this is why it cannot be taken for one.
+    #[error("{0}")]
+    CoreModule(String),
     /// It is native code that some wasmtime compiled.
     #[error("precompiled native code is never loaded; give the .wasm file")]
     Precompiled,
@@ -34,11 +32,17 @@ pub enum LoadError {
     #[error("{0} bytes are more than the {MAX_COMPONENT_BYTES} a plugin may have")]
     TooLarge(u64),
     #[error(
-        "the component exports nothing wharf knows; a plugin exports at least one of wharf:plugin/tools, resources, prompts \
-         and completions, all at version 0.1"
+        "the component exports nothing that can be called: no interface of wharf:plugin 0.1, no functions that could be tools, and \
+         no wasi:cli/run, as a command does"
     )]
-    /// None of the contract's interfaces is among its exports.
+    /// It has no exports that wharf could do anything with.
     NoExport,
+    /// It exports functions, and none of them can be a tool.
+    #[error("none of the functions that the component exports can be a tool: {0}")]
+    NotServed(String),
+    /// The operator wants it served as what it is not.
+    #[error("{0}")]
+    Adapter(String),
     /// This interface of the contract is of a version that wharf does not have.
     #[error("the component was built for {0}, and this wharf knows wharf:plugin 0.1; rebuild it with a matching SDK")]
     UnknownVersion(String),
@@ -92,8 +96,25 @@ pub enum LoadError {
     List(String),
 }
 
+/// What a file of WebAssembly holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Component,
+    Module,
+}
+
 /// Refuses what is not a component, by its size and its first bytes.
 pub(crate) fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
+    match kind(bytes)? {
+        Kind::Component => Ok(()),
+        Kind::Module => Err(LoadError::CoreModule(
+            "a core WebAssembly module, not a component; build it for the target wasm32-wasip2".into(),
+        )),
+    }
+}
+
+/// Tells by size and first bytes what a file holds. Refuses what is neither a component nor a core module.
+pub(crate) fn kind(bytes: &[u8]) -> Result<Kind, LoadError> {
     if bytes.len() > MAX_COMPONENT_BYTES {
         return Err(LoadError::TooLarge(bytes.len() as u64));
     }
@@ -101,13 +122,8 @@ pub(crate) fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
         return Err(LoadError::Precompiled);
     }
     match bytes.get(..8) {
-        Some(header) if header.starts_with(b"\0asm") => {
-            if header.get(6..8) == Some(&[0, 0]) {
-                Err(LoadError::CoreModule)
-            } else {
-                Ok(())
-            }
-        }
+        Some(header) if wharf_forge::is_core_module(header) => Ok(Kind::Module),
+        Some(header) if header.starts_with(b"\0asm") => Ok(Kind::Component),
         _ => Err(LoadError::NotWasm),
     }
 }
@@ -127,11 +143,12 @@ mod tests {
             (&b""[..], Err(LoadError::NotWasm)),
             (b"#!/bin/sh\n", Err(LoadError::NotWasm)),
             (b"\0asm", Err(LoadError::NotWasm)),
-            (b"\0asm\x01\0\0\0", Err(LoadError::CoreModule)),
-            (b"\0asm\x0d\0\x01\0", Ok(())),
+            (b"\0asm\x01\0\0\0", Ok(Kind::Module)),
+            (b"\0asm\x0d\0\x01\0", Ok(Kind::Component)),
         ] {
-            assert_eq!(check_header(bytes), expected, "{bytes:?}");
+            assert_eq!(kind(bytes), expected, "{bytes:?}");
         }
+        assert!(matches!(check_header(b"\0asm\x01\0\0\0"), Err(LoadError::CoreModule(_))));
         assert!(matches!(check_header(&vec![0; MAX_COMPONENT_BYTES + 1]), Err(LoadError::TooLarge(_))));
     }
 }

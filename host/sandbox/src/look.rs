@@ -137,7 +137,8 @@ pub(crate) fn look(bytes: &[u8]) -> Result<(Extent, Sections), LoadError> {
             }
             Payload::CustomSection(section) => {
                 let own = matches!(stack.as_slice(), [Frame::Component(_)]);
-                if own || matches!(stack.as_slice(), [Frame::Component(_), Frame::Module(_)]) {
+                // A core module that is a file of its own becomes the one inside a component.
+                if own || matches!(stack.as_slice(), [Frame::Module(_)] | [Frame::Component(_), Frame::Module(_)]) {
                     sections.take(section.name(), section.data(), own)?;
                 }
             }

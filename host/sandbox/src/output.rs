@@ -1,4 +1,5 @@
-//! Captures what a guest prints: the last 16 KiB of stdout and stderr together. Printing never fails and never waits.
+//! Captures what a guest prints: the last 16 KiB of stdout and stderr together. Printing never fails and never waits. Of a command,
+//! the output is collected instead, whole and within a limit.
 //!
 //! If the stream failed, Rust guests would panic in `println!`; if it blocked, they would hang. So output beyond the limit is
 //! dropped, and the oldest goes first, because the message that explains a panic comes last.
@@ -15,7 +16,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::{
     async_trait,
     cli::{IsTerminal, StdoutStream},
-    p2::{OutputStream, Pollable, StreamResult},
+    p2::{OutputStream, Pollable, StreamError, StreamResult},
 };
 
 /// How many bytes are kept, counted from the end of what a guest printed.
@@ -101,6 +102,81 @@ impl AsyncWrite for Capture {
     }
 }
 
+/// What a command writes as its output: all of it, up to a limit. Whoever writes more is ended, since half an output is none.
+#[derive(Clone)]
+pub(crate) struct Collected(Arc<Mutex<Vec<u8>>>, usize);
+
+impl Collected {
+    pub(crate) fn new(most: usize) -> Self {
+        Self(Arc::default(), most)
+    }
+
+    /// All that was written. `None` if it was too much.
+    pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
+        let kept = self.0.lock();
+        (kept.len() <= self.1).then(|| kept.clone())
+    }
+
+    /// False if it is too much.
+    fn put(&self, bytes: &[u8]) -> bool {
+        let mut kept = self.0.lock();
+        let room = (self.1 + 1).saturating_sub(kept.len());
+        kept.extend(bytes.iter().take(room));
+        kept.len() <= self.1
+    }
+}
+
+impl IsTerminal for Collected {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Collected {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[async_trait]
+impl Pollable for Collected {
+    async fn ready(&mut self) {}
+}
+
+#[async_trait]
+impl OutputStream for Collected {
+    fn write(&mut self, bytes: bytes::Bytes) -> StreamResult<()> {
+        if self.put(&bytes) { Ok(()) } else { Err(StreamError::trap("it writes more than it may")) }
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(CHUNK_BYTES)
+    }
+}
+
+impl AsyncWrite for Collected {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        let fits = self.put(bytes);
+        Poll::Ready(if fits { Ok(bytes.len()) } else { Err(std::io::Error::other("it writes more than it may")) })
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +189,15 @@ mod tests {
         let text = capture.text();
         assert_eq!(text.len(), KEPT_BYTES);
         assert!(text.ends_with("athe end"));
+    }
+
+    #[test]
+    fn collects_all_or_nothing() {
+        let collected = Collected::new(5);
+        assert!(collected.put(b"abc") && collected.put(b"de"));
+        assert_eq!(collected.bytes().as_deref(), Some(&b"abcde"[..]));
+        assert!(!collected.put(&[b'f'; 1000]));
+        assert_eq!(collected.bytes(), None);
+        assert_eq!(collected.0.lock().len(), 6, "what is too much is not kept");
     }
 }

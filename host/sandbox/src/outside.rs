@@ -6,7 +6,7 @@ use wasmparser::{BinaryReader, BinaryReaderError, ComponentImportSectionReader};
 
 use crate::{
     cache::hex,
-    load_error::{LoadError, check_header},
+    load_error::{Kind, LoadError, check_header, kind},
     look::look,
     sections::Sections,
 };
@@ -34,8 +34,13 @@ impl Outside {
     /// # Errors
     /// If it is no component, or one that would not be loaded for what it instantiates or says of itself.
     pub fn of(component: &[u8]) -> Result<Self, LoadError> {
-        check_header(component)?;
+        let kind = kind(component)?;
         let (_, sections) = look(component)?;
+        let sha256 = hex(&Sha256::digest(component));
+        if kind == Kind::Module {
+            // What it will import as a component is up to the adapter, and not known before.
+            return Ok(Self { sha256, imports: wharf_forge::ADAPTER_IMPORTS.map(str::to_owned).to_vec(), sections });
+        }
         let mut imports = Vec::new();
         for section in walk(component)?.into_iter().filter(|section| section.id == IMPORTS) {
             let reader = ComponentImportSectionReader::new(BinaryReader::new(section.body, 0)).map_err(malformed)?;
@@ -43,7 +48,7 @@ impl Outside {
                 imports.push(import.map_err(malformed)?.name.name.to_owned());
             }
         }
-        Ok(Self { sha256: hex(&Sha256::digest(component)), imports, sections })
+        Ok(Self { sha256, imports, sections })
     }
 }
 

@@ -5,6 +5,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::{
+    adapter::Adapter,
     fixed::Fixed,
     model::{Kind, Level},
     network::{HttpLimits, Network},
@@ -145,4 +146,6 @@ pub struct PluginSpec {
     pub limits: Limits,
     /// The plugin's own table from the operator's file, as a JSON object. The plugin can read it.
     pub config: Arc<str>,
+    /// How it is served if it was not made for wharf.
+    pub adapter: Arc<Adapter>,
 }

@@ -6,6 +6,11 @@
 
 use crate::load_error::LoadError;
 
+/// The section in which tools for WIT keep documentation, and how much of it is read. It begins with a byte that says of which
+/// version it is.
+const DOCS: &str = "package-docs";
+const MAX_DOCS_BYTES: usize = 256 << 10;
+
 /// The names of the sections.
 pub const INSTRUCTIONS: &str = "wharf:instructions";
 /// See [`INSTRUCTIONS`].
@@ -23,6 +28,8 @@ pub struct Sections {
     pub instructions: Option<String>,
     /// What the plugin wants to be granted, as JSON. It has not been parsed.
     pub wants: Option<String>,
+    /// The documentation of its functions, as JSON. It has not been parsed.
+    pub docs: Option<String>,
 }
 
 impl Sections {
@@ -31,6 +38,12 @@ impl Sections {
         let (name, place, most) = match name {
             INSTRUCTIONS => (INSTRUCTIONS, &mut self.instructions, MAX_PARAGRAPH_BYTES),
             WANTS => (WANTS, &mut self.wants, MAX_WANTS_BYTES),
+            // It was written for others, so what is odd about it is no reason to refuse the component.
+            DOCS if own && bytes.len() <= MAX_DOCS_BYTES => {
+                let text = bytes.get(1..).and_then(|text| std::str::from_utf8(text).ok());
+                self.docs = text.filter(|text| !text.is_empty()).map(str::to_owned);
+                return Ok(());
+            }
             _ => return Ok(()),
         };
         let wrong = |problem: String| LoadError::Section { name, problem };
@@ -47,7 +60,7 @@ impl Sections {
     /// The texts as they are kept beside compiled code: each with its length before it.
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for text in [&self.instructions, &self.wants] {
+        for text in [&self.instructions, &self.wants, &self.docs] {
             let text = text.as_deref().unwrap_or_default();
             bytes.extend((text.len() as u64).to_le_bytes());
             bytes.extend(text.as_bytes());
@@ -64,7 +77,7 @@ impl Sections {
             rest = behind;
             Some(Some(String::from_utf8(text.to_vec()).ok()?).filter(|text| !text.is_empty()))
         };
-        let sections = Self { instructions: next()?, wants: next()? };
+        let sections = Self { instructions: next()?, wants: next()?, docs: next()? };
         Some((sections, bytes.len() - rest.len()))
     }
 }
@@ -84,6 +97,10 @@ mod tests {
         assert_eq!(sections.instructions.as_deref(), Some("own"));
         sections.take(WANTS, b" ", true).unwrap();
         assert_eq!(sections.wants, None);
+        sections.take(DOCS, b"\0{}", true).unwrap();
+        sections.take(DOCS, b"\0inner", false).unwrap();
+        sections.take(DOCS, &vec![b'x'; 300_000], true).unwrap();
+        assert_eq!(sections.docs.as_deref(), Some("{}"));
     }
 
     #[test]
@@ -101,7 +118,11 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for (instructions, wants) in [(None, None), (Some("a"), None), (None, Some("{}")), (Some("ü"), Some("{}"))] {
-            let sections = Sections { instructions: instructions.map(str::to_owned), wants: wants.map(str::to_owned) };
+            let sections = Sections {
+                instructions: instructions.map(str::to_owned),
+                wants: wants.map(str::to_owned),
+                docs: Some("{}".into()),
+            };
             let mut bytes = sections.write();
             let length = bytes.len();
             bytes.extend(b"code");

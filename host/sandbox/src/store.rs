@@ -2,13 +2,16 @@
 //! contract work on it.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::{
-    WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView, filesystem::Descriptor, p2::bindings::filesystem::preopens,
+    WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
+    filesystem::Descriptor,
+    p2::{bindings::filesystem::preopens, pipe::MemoryInputPipe},
 };
 use wasmtime_wasi_http::{
     Error as HttpError, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
@@ -16,15 +19,16 @@ use wasmtime_wasi_http::{
 };
 
 use crate::{
+    adapter::command::Process,
     bindings::{host, types},
     denial::Denial,
     handles::Share,
-    ledger::Account,
     limits::MemoryBudget,
+    load::PluginInner,
     masked::Masked,
-    output::Capture,
+    output::{Capture, Collected},
     runtime::Pace,
-    scope::{Directory, Events, NoEvents, PluginSpec, Scope, Wait},
+    scope::{Directory, Events, NoEvents, Scope, Wait},
     traces::Traces,
     traffic::{Traffic, denied},
 };
@@ -121,7 +125,10 @@ pub(crate) struct State {
     /// How many entries of folders have been read, but not yet passed on to the guest.
     pub(crate) read_ahead: usize,
     config: Arc<str>,
+    settings: Arc<BTreeMap<String, String>>,
     printed: Capture,
+    /// What a command writes as its output. `None` if the instance is no command that runs.
+    output: Option<Collected>,
     pub(crate) call: CallState,
     pub(crate) budget: MemoryBudget,
     handles_limit: usize,
@@ -141,10 +148,23 @@ pub(crate) struct Listed {
 }
 
 impl State {
-    pub(crate) fn new(scope: Scope, spec: &PluginSpec, total: &Account, handles: Share, call: CallState) -> Self {
+    /// `process`: what a command is started with.
+    pub(crate) fn new(
+        scope: Scope,
+        plugin: &PluginInner,
+        process: Option<Process>,
+        handles: Share,
+        call: CallState,
+    ) -> Self {
+        let (spec, total) = (&plugin.spec, &plugin.code.0.sandbox.total_memory);
         let printed = Capture::default();
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdout(printed.clone()).stderr(printed.clone()).max_random_size(MAX_RANDOM_BYTES);
+        let output = process.map(|process| {
+            let output = Collected::new(spec.limits.output_bytes);
+            wasi.args(&process.argv).stdin(MemoryInputPipe::new(process.stdin)).stdout(output.clone());
+            output
+        });
         for (name, value) in &scope.environment {
             wasi.env(name, value);
         }
@@ -162,7 +182,9 @@ impl State {
             listed: None,
             read_ahead: 0,
             config: Arc::clone(&spec.config),
+            settings: Arc::clone(&plugin.settings),
             printed,
+            output,
             call,
             budget: MemoryBudget::new(spec.limits.memory_bytes, total),
             handles_limit: handles.limit(),
@@ -172,6 +194,21 @@ impl State {
 
     pub(crate) fn directories(&self) -> &[Directory] {
         &self.directories
+    }
+
+    /// The texts of the plugin's config by their keys.
+    pub(crate) fn settings(&self) -> &BTreeMap<String, String> {
+        &self.settings
+    }
+
+    /// What a command has written as its output. `None` if it wrote more than it may.
+    pub(crate) fn written(&self) -> Option<Vec<u8>> {
+        self.output.as_ref().map_or(Some(Vec::new()), Collected::bytes)
+    }
+
+    /// The end of what was printed.
+    pub(crate) fn printed(&self) -> String {
+        self.printed.text()
     }
 
     /// The most handles that the instance has ever had room for.
@@ -240,6 +277,11 @@ impl preopens::Host for State {
         for directory in &self.directories {
             let descriptor = self.table.push(Descriptor::Dir(directory.handle.clone()))?;
             open.push((descriptor, directory.guest_path.clone()));
+        }
+        // The paths that a command is given may be relative, as they would be in a shell.
+        if let Some(first) = self.directories.first().filter(|_| self.output.is_some()) {
+            let descriptor = self.table.push(Descriptor::Dir(first.handle.clone()))?;
+            open.push((descriptor, ".".into()));
         }
         Ok(open)
     }

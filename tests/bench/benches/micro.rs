@@ -67,10 +67,10 @@ impl Echo {
         let component = std::fs::File::open(path).expect("`cargo xtask guests` builds the plugin");
         let sandbox = Sandbox::new(bench::sandbox_config()).expect("a sandbox");
         let limits = self::config("").limits.call;
-        let spec = PluginSpec { id: "echo".into(), limits, config: "{}".into() };
+        let spec = PluginSpec { id: "echo".into(), limits, config: "{}".into(), adapter: Arc::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let code = runtime.block_on(sandbox.load(component, || {})).expect("a plugin");
-        Self { runtime, plugin: Plugin::new(code, spec) }
+        Self { runtime, plugin: Plugin::new(code, spec).expect("it was made for wharf") }
     }
 
     fn run<O: Operation>(&self, operation: O, client: Option<Arc<str>>) -> O::Outcome {

@@ -98,7 +98,7 @@ pub async fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Res
     let server = Http::plain(&built.bare, &[]).await?;
     let base = format!("http://{}", server.address);
     let sandbox = Sandbox::new(bench::sandbox_config())?;
-    let plugin = plugin(load(&sandbox, &built.plugins.join("outgoing.wasm"))?, IN_FLIGHT);
+    let plugin = plugin(load(&sandbox, &built.plugins.join("outgoing.wasm"))?, IN_FLIGHT)?;
     let mut rounds = [Vec::new(), Vec::new()];
     let mut counts = [0, 0];
     // The runtime that runs this may not run another, and has only one thread.

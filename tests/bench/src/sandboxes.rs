@@ -130,7 +130,7 @@ pub fn load(sandbox: &Arc<Sandbox>, component: &Path) -> Result<Code> {
 }
 
 /// A plugin with limits that do not matter here.
-pub fn plugin(code: Code, concurrency: usize) -> Plugin {
+pub fn plugin(code: Code, concurrency: usize) -> Result<Plugin> {
     let limits = Limits {
         concurrency,
         memory_bytes: 64 << 20,
@@ -138,14 +138,15 @@ pub fn plugin(code: Code, concurrency: usize) -> Plugin {
         output_bytes: 4 << 20,
         http: HttpLimits { requests: 100, at_once: 8, in_bytes: 16 << 20, out_bytes: 4 << 20 },
     };
-    Plugin::new(code, PluginSpec { id: "bench".into(), limits, config: "{}".into() })
+    let spec = PluginSpec { id: "bench".into(), limits, config: "{}".into(), adapter: Arc::default() };
+    Ok(Plugin::new(code, spec)?)
 }
 
 /// The same by way of wharf's sandbox: with limits, scope, capture and admission.
 fn sandboxed(component: &Path) -> Result<Once> {
     let sandbox = Sandbox::new(bench::sandbox_config())?;
     let code = load(&sandbox, component)?;
-    let plugin = plugin(code, 16);
+    let plugin = plugin(code, 16)?;
     Ok(Arc::new(move || {
         let plugin = plugin.clone();
         Box::pin(async move {

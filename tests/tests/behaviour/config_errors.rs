@@ -131,9 +131,9 @@ async fn plugins_that_do_not_load_are_named_and_the_others_served() {
     let bad: [Bad; 10] = [
         ("text", Some(b"not wasm at all"), "load", &["not WebAssembly"]),
         ("empty", Some(b""), "load", &["not WebAssembly"]),
-        ("core", Some(b"\0asm\x01\0\0\0"), "load", &["core WebAssembly module", "wasm32-wasip2"]),
+        ("core", Some(b"\0asm\x01\0\0\0"), "load", &["neither exports `_start`", "component-type"]),
         ("native", Some(&elf), "load", &["not WebAssembly"]),
-        ("bare", Some(b"\0asm\x0d\0\x01\0"), "load", &["exports nothing", "wharf:plugin/tools"]),
+        ("bare", Some(b"\0asm\x0d\0\x01\0"), "load", &["exports nothing", "wharf:plugin 0.1", "wasi:cli/run"]),
         ("cut", Some(&hello[..hello.len() / 2]), "load", &["does not compile"]),
         ("missing", None, "read", &["missing.wasm", "No such file"]),
         ("loose", Some(&hello), "read", &["loose.wasm", "chmod go-w"]),

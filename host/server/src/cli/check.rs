@@ -57,6 +57,9 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
             serving.prompts.len()
         ))?;
         print(&format!("  sha256 {}", serving.sha256))?;
+        if let Some(adapted) = &serving.adapted {
+            print(&format!("  served: {adapted}"))?;
+        }
         print(&format!("  granted: {}", granted(&serving.granted)))?;
         if let Some(calls) = &serving.confirm {
             print(&format!("  a person approves of: {calls}"))?;

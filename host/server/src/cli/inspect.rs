@@ -24,6 +24,9 @@ pub async fn run(plugin: &Path) -> Result<ExitCode> {
         }
         let Some(serving) = plugin.serving else { continue };
         print(&format!("sha256 {}", serving.sha256))?;
+        if let Some(adapted) = &serving.adapted {
+            print(&format!("served: {adapted}"))?;
+        }
         print(&format!("could use, if granted: {}", all_or_nothing(&serving.could_use)))?;
         show_wants(&serving)?;
         for (kind, entries) in [

@@ -70,7 +70,7 @@ impl Plugin {
     /// Publishes only these tools: names as the plugin gives them, or beginnings of names followed by `*`.
     #[must_use]
     pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.written.tools = Some(names.into_iter().map(Into::into).collect());
+        self.written.tools = Some(raw::Tools::Names(names.into_iter().map(Into::into).collect()));
         self
     }
 

@@ -15,6 +15,7 @@ use crate::{
     base::{self, guard},
 };
 
+mod adapter;
 mod admin;
 pub mod approvals;
 pub mod audit;

@@ -3,13 +3,15 @@
 use std::{
     borrow::Cow,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use wharf_sandbox::{Limits, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
+use wharf_sandbox::{Adapter, Limits, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
 
 use super::{
+    adapter,
     approvals::{Approvals, Confirm},
     bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
     command_line::CommandLine,
@@ -39,6 +41,8 @@ pub struct PluginConfig {
     pub source: Source,
     pub sha256: Option<[u8; 32]>,
     pub prefix: String,
+    /// How it is served if it was not made for wharf.
+    pub adapter: Arc<Adapter>,
     pub tools: Option<Vec<Pattern>>,
     pub prompts: Option<Vec<Pattern>>,
     /// The operator's text in place of the plugin's own instructions; empty for none.
@@ -171,6 +175,7 @@ pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &Comma
     check_id(&id).with_context(|| text::path(path))?;
     Ok(PluginConfig {
         prefix: format!("{id}_"),
+        adapter: Arc::new(adapter::on_command_line(&id)),
         id,
         origin: Origin::Configured,
         source: Source::File(std::path::absolute(path)?),
@@ -208,6 +213,7 @@ pub fn resolve(
     let instructions = raw.instructions;
     let bytes = instructions.as_ref().map_or(0, String::len);
     ensure!(bytes <= MAX_PARAGRAPH_BYTES, "`instructions` has {bytes} bytes, more than {MAX_PARAGRAPH_BYTES}");
+    let (adapter, tools) = adapter::resolve(id, (raw.adapter.as_deref(), raw.command, raw.tools))?;
     let patterns = |names: Vec<String>| names.into_iter().map(Pattern::new).collect();
     let settings = Settings::resolve(raw.config).context("config")?;
     Ok(PluginConfig {
@@ -216,7 +222,8 @@ pub fn resolve(
         source,
         sha256,
         prefix,
-        tools: raw.tools.map(patterns),
+        adapter: Arc::new(adapter),
+        tools,
         prompts: raw.prompts.map(patterns),
         instructions,
         settings,
@@ -240,6 +247,6 @@ pub fn check_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-fn is_name_character(character: char) -> bool {
+pub fn is_name_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
 }

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    de::{
+        MapAccess, SeqAccess, Visitor,
+        value::{MapAccessDeserializer, SeqAccessDeserializer},
+    },
 };
 
 use crate::{access::grants, base::explain, egress::secrets};
@@ -320,7 +323,10 @@ pub struct Plugin {
     pub path: String,
     pub sha256: Option<String>,
     pub prefix: Option<String>,
-    pub tools: Option<Vec<String>>,
+    pub adapter: Option<String>,
+    #[serde(default)]
+    pub command: bool,
+    pub tools: Option<Tools>,
     pub prompts: Option<Vec<String>>,
     pub instances: Option<String>,
     pub instructions: Option<String>,
@@ -331,6 +337,62 @@ pub struct Plugin {
     pub limits: PluginLimits,
     #[serde(default)]
     pub grants: grants::Written,
+}
+
+/// The names of the tools that are published, or what the operator says of each tool.
+#[derive(Debug, Clone)]
+pub enum Tools {
+    Names(Vec<String>),
+    Declared(InFileOrder<Declared>),
+}
+
+// An untagged enum would not say what is wrong in a table.
+impl<'de> Deserialize<'de> for Tools {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Tools;
+            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+                formatter.write_str("a list of names, or a table for each tool")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Tools, A::Error> {
+                Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Tools::Names)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tools, A::Error> {
+                Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Tools::Declared)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// What the operator says of a tool: how a command is started, or how a function is described.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Declared {
+    pub description: String,
+    pub argv: Option<Vec<String>>,
+    #[serde(default)]
+    pub params: InFileOrder<Param>,
+    pub stdin: Option<String>,
+    pub ok_exit: Option<Vec<i32>>,
+    pub output: Option<String>,
+    pub read_only: Option<bool>,
+    pub destructive: Option<bool>,
+    pub idempotent: Option<bool>,
+    pub open_world: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Param {
+    #[serde(rename = "type")]
+    pub ty: Option<String>,
+    pub description: Option<String>,
+    pub default: Option<toml::Value>,
+    pub flag: Option<String>,
+    #[serde(rename = "enum")]
+    pub one_of: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -349,7 +411,7 @@ pub struct PluginLimits {
 }
 
 /// A table whose order matters: the first plugin that takes a name keeps it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct InFileOrder<T>(pub Vec<(String, T)>);
 
 impl<T> Default for InFileOrder<T> {
@@ -395,7 +457,7 @@ mod tests {
             ("[http]\ntokenenv = 'x'", "2: unknown key `tokenenv`; did you mean `token_env`?"),
             (
                 "[plugins.a]\npath = 'a'\nfrobnicate = 1",
-                "3: unknown key `frobnicate`; there are: path, sha256, prefix, tools, prompts, instances, instructions, confirm, config, limits, grants",
+                "3: unknown key `frobnicate`; there are: path, sha256, prefix, adapter, command, tools, prompts, instances, instructions, confirm, config, limits, grants",
             ),
             ("[plugins.a]\nprefix = ''", "1: missing field `path`"),
             ("[http]\nlisten = 'a'\nlisten = 'b'", "3: the key `listen` stands here a second time"),

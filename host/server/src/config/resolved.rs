@@ -315,6 +315,7 @@ impl Config {
             source: Source::File(path),
             sha256: None,
             prefix: format!("{id}_"),
+            adapter: Arc::default(),
             tools: None,
             prompts: None,
             instructions: None,

@@ -110,13 +110,15 @@ impl Installer {
         let listing = Arc::clone(&served.offer.listing);
         let offer = self.check(config, listing).await.ok()?;
         let wants = served.wants.clone();
-        Some(Fresh { plugin: Plugin::new(code, spec(config)), config: Arc::clone(config), offer, wants })
+        let plugin = Plugin::new(code, spec(config)).ok()?;
+        Some(Fresh { plugin, config: Arc::clone(config), offer, wants })
     }
 
     /// Asks a plugin what it offers, and checks the answer.
     async fn list(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
         let wants = wants(&code)?;
         let plugin = Plugin::new(code, spec(config));
+        let plugin = plugin.map_err(|error| Problem { stage: Stage::Load, text: error.to_string() })?;
         // The semaphore is never closed, so this cannot fail.
         let turn = self.asking.acquire().await;
         let scope = self.scopes.for_listing(&config.id, &config.unasked_grants());
@@ -191,5 +193,10 @@ fn wants(code: &Code) -> Result<Option<Arc<Wants>>, Problem> {
 }
 
 fn spec(config: &PluginConfig) -> PluginSpec {
-    PluginSpec { id: config.id.clone(), limits: config.limits.clone(), config: config.settings.json() }
+    PluginSpec {
+        id: config.id.clone(),
+        limits: config.limits.clone(),
+        config: config.settings.json(),
+        adapter: Arc::clone(&config.adapter),
+    }
 }

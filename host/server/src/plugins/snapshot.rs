@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use wharf_sandbox::{Plugin, Served};
+
 use super::{
-    catalog::Served,
+    catalog,
     published::Published,
     status::{Status, Subject},
 };
@@ -43,6 +45,8 @@ pub struct PluginStatus {
 pub struct Serving {
     /// The SHA-256 of its component, in hexadecimal.
     pub sha256: String,
+    /// How it is served, in words, if it was not made for wharf.
+    pub adapted: Option<String>,
     /// Its tools. All lists are in the plugin's own order.
     pub tools: Vec<Entry>,
     /// Its resources, named by their URIs.
@@ -126,7 +130,7 @@ impl Published {
 }
 
 impl Serving {
-    fn of(served: &Served, scopes: &Scopes, unheard: Option<String>) -> Self {
+    fn of(served: &catalog::Served, scopes: &Scopes, unheard: Option<String>) -> Self {
         let (config, offer, code) = (&served.config, &served.offer, served.plugin.code());
         let entry = |name: &str, own_name: &str, description: &str| Entry {
             name: name.to_owned(),
@@ -158,6 +162,7 @@ impl Serving {
         });
         Self {
             sha256: code.digest_hex(),
+            adapted: adapted(&served.plugin),
             tools: tools.collect(),
             resources: resources.collect(),
             templates: templates.collect(),
@@ -180,6 +185,7 @@ impl Serving {
                 .chain(seen)
                 .chain(useless)
                 .chain(unmatched(config, offer))
+                .chain(not_offered(served))
                 .collect(),
         }
     }
@@ -219,6 +225,36 @@ fn wanted(wants: &Wants, config: &PluginConfig, scopes: &Scopes) -> Vec<Wanted> 
         line: setting.line(id) + &table,
     });
     grants.chain(settings).collect()
+}
+
+/// How a plugin is served that was not made for wharf.
+fn adapted(plugin: &Plugin) -> Option<String> {
+    let how = match plugin.served() {
+        Served::Contract => return None,
+        Served::Functions => "each function that it exports is a tool",
+        Served::Command => "a command, run anew for each call",
+    };
+    let wrapped =
+        if plugin.code().was_core_module() { "; the file is a core module, adapted when it is loaded" } else { "" };
+    Some(format!("{how}{wrapped}"))
+}
+
+/// Notes about what a plugin that was not made for wharf could offer and does not.
+fn not_offered(served: &catalog::Served) -> impl Iterator<Item = String> {
+    let plugin = &served.plugin;
+    let refused = match plugin.served() {
+        Served::Functions => plugin.code().refused_functions(),
+        Served::Contract | Served::Command => &[],
+    };
+    let undeclared = plugin.served() == Served::Command && served.offer.listing.tools.is_empty();
+    let undeclared = undeclared.then(|| {
+        format!(
+            "it is a command, and offers nothing until its table declares a tool, such as {} with `description` and `argv`, or \
+             has `command = true`",
+            toml_header(&["plugins", &served.config.id, "tools", "NAME"])
+        )
+    });
+    refused.iter().map(|why| format!("no tool: {why}")).chain(undeclared)
 }
 
 /// Notes about names in `confirm` that no tool has, which nobody would be asked about.

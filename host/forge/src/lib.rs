@@ -1,0 +1,178 @@
+//! Makes components out of core WebAssembly modules, with the adapter that wasmtime publishes for WASI preview 1. Bytes in, bytes
+//! out: it knows neither files nor hosts.
+//!
+//! It reads the whole module, which may be hostile, and its work is bounded by nothing but the module's size. A server calls it in
+//! a process that it can end; an author's own command calls it as it is.
+
+#![deny(missing_docs)]
+
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW_1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as COMMAND,
+    WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER as REACTOR,
+};
+use wasmparser::{Parser, Payload};
+use wit_component::ComponentEncoder;
+
+/// The interfaces that the adapter may import, whatever the module does with them.
+pub const ADAPTER_IMPORTS: [&str; 2] = ["wasi:cli/environment@0.2.6", "wasi:filesystem/types@0.2.6"];
+
+/// Why no component can be made of a module. The text is for the module's author.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ForgeError {
+    /// The bytes are something else.
+    #[error("not a core WebAssembly module")]
+    NotAModule,
+    /// Nobody could call anything in it.
+    #[error(
+        "the core module neither exports `_start`, as a command does, nor holds a `component-type` section that says what it \
+         exports; build it as a command, or with bindings made by wit-bindgen"
+    )]
+    NothingToCall,
+    /// It imports this, which the adapter does not have.
+    #[error("the core module imports from `{0}`; a module for wasm32-wasip1 imports from `wasi_snapshot_preview1`")]
+    OldImport(&'static str),
+    /// What the encoder says.
+    #[error("no component can be made of the core module: {0}")]
+    Encoder(String),
+}
+
+/// Whether the bytes begin as a core module does.
+pub fn is_core_module(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\0asm") && bytes.get(6..8) == Some(&[0, 0])
+}
+
+/// Makes a component of a core module. If the module exports `_start`, the component is a command; otherwise it exports what the
+/// module's `component-type` section says.
+///
+/// # Errors
+/// If it is no core module, if there would be nothing to call, or if the encoder refuses it.
+pub fn wrap(module: &[u8]) -> Result<Vec<u8>, ForgeError> {
+    if !is_core_module(module) {
+        return Err(ForgeError::NotAModule);
+    }
+    let outline = Outline::of(module).map_err(|error| ForgeError::Encoder(error.to_string()))?;
+    if let Some(old) = outline.old {
+        return Err(ForgeError::OldImport(old));
+    }
+    if !outline.start && !outline.typed {
+        return Err(ForgeError::NothingToCall);
+    }
+    let adapter = if outline.start { COMMAND } else { REACTOR };
+    // The compiler checks the component anyway.
+    let encoder = ComponentEncoder::default().validate(false);
+    let encoded = encoder.module(module).and_then(|encoder| {
+        // A module that imports nothing of preview 1 needs the adapter only for its `_start`.
+        let mut encoder =
+            if outline.preview_1 || outline.start { encoder.adapter(PREVIEW_1, adapter)? } else { encoder };
+        encoder.encode()
+    });
+    encoded.map_err(|error| ForgeError::Encoder(format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")))
+}
+
+/// What decides how a module is wrapped.
+#[derive(Default)]
+struct Outline {
+    /// It exports `_start`.
+    start: bool,
+    /// It holds a section that says which WIT it was made for.
+    typed: bool,
+    /// It imports from preview 1.
+    preview_1: bool,
+    /// It imports from what was there before preview 1.
+    old: Option<&'static str>,
+}
+
+impl Outline {
+    fn of(module: &[u8]) -> Result<Self, wasmparser::BinaryReaderError> {
+        let mut outline = Self::default();
+        for payload in Parser::new(0).parse_all(module) {
+            match payload? {
+                Payload::ExportSection(exports) => {
+                    for export in exports {
+                        outline.start |= export?.name == "_start";
+                    }
+                }
+                Payload::ImportSection(imports) => {
+                    for import in imports.into_imports() {
+                        match import?.module {
+                            PREVIEW_1 => outline.preview_1 = true,
+                            "wasi_unstable" => outline.old = Some("wasi_unstable"),
+                            _ => {}
+                        }
+                    }
+                }
+                Payload::CustomSection(section) => outline.typed |= section.name().starts_with("component-type"),
+                _ => {}
+            }
+        }
+        Ok(outline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wit_component::{StringEncoding, embed_component_metadata};
+    use wit_parser::Resolve;
+
+    use super::*;
+
+    fn exports(component: &[u8]) -> Vec<String> {
+        let mut exports = Vec::new();
+        let mut depth = 0;
+        for payload in Parser::new(0).parse_all(component) {
+            match payload.unwrap() {
+                Payload::Version { .. } => depth += 1,
+                Payload::End(_) => depth -= 1,
+                Payload::ComponentExportSection(section) if depth == 1 => {
+                    exports.extend(section.into_iter().map(|export| export.unwrap().name.name.to_owned()));
+                }
+                _ => {}
+            }
+        }
+        exports
+    }
+
+    #[test]
+    fn a_command_exports_run() {
+        let module = r#"(module
+            (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+            (memory (export "memory") 1)
+            (func (export "_start") (call $exit (i32.const 3))))"#;
+        let component = wrap(&wat::parse_str(module).unwrap()).unwrap();
+        let exports = exports(&component);
+        assert!(exports.iter().any(|name| name.starts_with("wasi:cli/run@0.2.")), "{exports:?}");
+    }
+
+    #[test]
+    fn a_reactor_exports_what_its_world_says() {
+        let mut resolve = Resolve::default();
+        let package =
+            resolve.push_str("w.wit", "package a:b; world w { export add: func(a: u32, b: u32) -> u32; }").unwrap();
+        let world = resolve.select_world(&[package], None).unwrap();
+        let text = r#"(module (func (export "add") (param i32 i32) (result i32)
+            (i32.add (local.get 0) (local.get 1))))"#;
+        let mut module = wat::parse_str(text).unwrap();
+        assert_eq!(wrap(&module), Err(ForgeError::NothingToCall), "it does not say yet what it exports");
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+        assert_eq!(exports(&wrap(&module).unwrap()), ["add"]);
+    }
+
+    #[test]
+    fn what_cannot_be_wrapped_is_named() {
+        let component = wat::parse_str("(component)").unwrap();
+        assert_eq!(wrap(&component), Err(ForgeError::NotAModule));
+        for (module, expected) in [
+            ("(module)", "neither exports `_start`"),
+            (
+                r#"(module (import "wasi_unstable" "f" (func)) (func (export "_start")))"#,
+                "imports from `wasi_unstable`",
+            ),
+            (r#"(module (import "env" "f" (func)) (func (export "_start")))"#, "env"),
+        ] {
+            let error = wrap(&wat::parse_str(module).unwrap()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let cut = &wat::parse_str("(module (func (export \"_start\")))").unwrap()[..12];
+        assert!(matches!(wrap(cut), Err(ForgeError::Encoder(_))));
+    }
+}

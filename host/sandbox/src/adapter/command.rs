@@ -1,0 +1,498 @@
+//! A command as a tool: its arguments and its input come from templates that the operator wrote, and no shell is anywhere.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    bindings::{
+        tools::{Hints, TaskSupport, Tool, ToolDetails, ToolResult},
+        types::{Abilities, Content, Failure},
+    },
+    operation::{CallError, ToolAnswer},
+};
+
+/// A tool that runs a command.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandTool {
+    /// The tool's name, without the plugin's prefix.
+    pub name: String,
+    /// What the model reads.
+    pub description: String,
+    /// The arguments. `None`: the caller gives all of them, as `args`.
+    pub argv: Option<Vec<Template>>,
+    /// The parameters by name, those that only templates name included.
+    pub params: Vec<(String, Param)>,
+    /// What it reads from its standard input.
+    pub stdin: Option<Template>,
+    /// The codes with which it has done what it should.
+    pub ok_exit: Vec<i32>,
+    /// What its output is.
+    pub output: Output,
+    /// Hints as the contract has them.
+    pub hints: Hints,
+}
+
+/// A parameter of a tool that runs a command.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Param {
+    /// Which values it takes.
+    pub ty: ParamType,
+    /// What the model reads.
+    pub description: Option<String>,
+    /// Its value if the call gives none. A parameter without a default is required, unless a template names it as `{name?}`.
+    pub default: Option<Value>,
+    /// Whether it may be left out even without a default.
+    pub optional: bool,
+    /// The only values that there are, if any are named.
+    pub one_of: Vec<String>,
+}
+
+/// The type of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ParamType {
+    /// A text.
+    String,
+    /// An integer.
+    Integer,
+    /// A number.
+    Number,
+    /// A truth value. It stands for this flag if it is true, and for nothing otherwise.
+    Boolean(Flag),
+    /// Texts, each of which is an argument of its own.
+    Array,
+}
+
+/// The argument that a truth value stands for.
+pub type Flag = String;
+
+/// What the output of a command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// The text of the answer.
+    Text,
+    /// JSON: the structured content of the answer.
+    Json,
+    /// One of three things that are told: the output, what was printed as errors, and the code.
+    All,
+}
+
+/// A text with places for values: `{name}`, or `{name?}` if the whole is left out where there is no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Place { name: String, optional: bool },
+}
+
+impl Template {
+    /// Reads a template. `{{` and `}}` stand for braces.
+    ///
+    /// # Errors
+    /// If a brace is not closed, or if there is no name in it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text.chars().peekable();
+        while let Some(one) = rest.next() {
+            match one {
+                '{' | '}' if rest.next_if_eq(&one).is_some() => literal.push(one),
+                '}' => return Err(format!("`{text}`: a `}}` closes nothing; write `}}}}` for the character")),
+                '{' => {
+                    let mut name = String::new();
+                    loop {
+                        match rest.next() {
+                            Some('}') => break,
+                            Some(one) => name.push(one),
+                            None => {
+                                return Err(format!("`{text}`: a `{{` is not closed; write `{{{{` for the character"));
+                            }
+                        }
+                    }
+                    let (name, optional) = match name.strip_suffix('?') {
+                        Some(name) => (name.to_owned(), true),
+                        None => (name, false),
+                    };
+                    if !is_param_name(&name) {
+                        return Err(format!("`{text}`: `{{{name}}}` is no name; it has letters, digits, `_` and `-`"));
+                    }
+                    if !literal.is_empty() {
+                        parts.push(Part::Text(std::mem::take(&mut literal)));
+                    }
+                    parts.push(Part::Place { name, optional });
+                }
+                one => literal.push(one),
+            }
+        }
+        if !literal.is_empty() {
+            parts.push(Part::Text(literal));
+        }
+        Ok(Self(parts))
+    }
+
+    /// The names in it, and whether each may be left out.
+    pub fn names(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Place { name, optional } => Some((name.as_str(), *optional)),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// The only name, if it is nothing but that.
+    fn only(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [Part::Place { name, .. }] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The text with values in it; none if one that may be left out is not there.
+    fn fill(&self, values: &Values) -> Option<String> {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(literal) => text.push_str(literal),
+                Part::Place { name, .. } => match values.0.get(name.as_str())?.as_slice() {
+                    [one] => text.push_str(one),
+                    many => text.push_str(&many.join(" ")),
+                },
+            }
+        }
+        Some(text)
+    }
+
+    fn is_literal(&self, text: &str) -> bool {
+        matches!(self.0.as_slice(), [Part::Text(literal)] if literal == text)
+    }
+
+    fn begins_with_place(&self) -> bool {
+        matches!(self.0.first(), Some(Part::Place { .. }))
+    }
+}
+
+/// Whether a parameter may have this name.
+pub fn is_param_name(name: &str) -> bool {
+    let fits = |one: char| one.is_ascii_alphanumeric() || matches!(one, '_' | '-');
+    !name.is_empty() && name.len() <= 64 && name.chars().all(fits)
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.0 {
+            match part {
+                Part::Text(text) => f.write_str(text)?,
+                Part::Place { name, .. } => write!(f, "{{{name}}}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a command is started with.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Process {
+    /// With its name.
+    pub(crate) argv: Vec<String>,
+    pub(crate) stdin: Vec<u8>,
+}
+
+/// The values of parameters as texts. A parameter without a value is not there; one that stands for no argument has no texts.
+struct Values<'a>(BTreeMap<&'a str, Vec<String>>);
+
+impl CommandTool {
+    /// The tool as the operator's own words make it.
+    pub(crate) fn tool(&self) -> Tool {
+        let input_schema = match self.argv {
+            Some(_) => self.schema(),
+            None => json!({
+                "type": "object",
+                "properties": {
+                    "args": {
+                        "type": "array",
+                        "items": { "type": "string" },
+                        "description": "The command's arguments, without its name. No shell reads them.",
+                    },
+                    "stdin": { "type": "string", "description": "What the command reads from its standard input." },
+                },
+                "required": ["args"],
+            }),
+        };
+        let output_schema = match self.output {
+            Output::All => Some(
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "code": { "type": "integer" },
+                        "stdout": { "type": "string" },
+                        "stderr": { "type": "string" },
+                    },
+                    "required": ["code", "stdout", "stderr"],
+                })
+                .to_string(),
+            ),
+            Output::Text | Output::Json => None,
+        };
+        Tool {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            input_schema: input_schema.to_string(),
+            details: Some(ToolDetails {
+                title: None,
+                output_schema,
+                hints: Some(self.hints),
+                needs: Abilities::empty(),
+                task: TaskSupport::Optional,
+                ask_before_task: false,
+                more: None,
+            }),
+        }
+    }
+
+    fn schema(&self) -> Value {
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for (name, param) in &self.params {
+            let mut schema = match param.ty {
+                ParamType::String => json!({ "type": "string" }),
+                ParamType::Integer => json!({ "type": "integer" }),
+                ParamType::Number => json!({ "type": "number" }),
+                ParamType::Boolean(_) => json!({ "type": "boolean" }),
+                ParamType::Array => json!({ "type": "array", "items": { "type": "string" } }),
+            };
+            if let Some(members) = schema.as_object_mut() {
+                if let Some(description) = &param.description {
+                    members.insert("description".into(), description.as_str().into());
+                }
+                if let Some(default) = &param.default {
+                    members.insert("default".into(), default.clone());
+                }
+                if !param.one_of.is_empty() {
+                    let names = json!(param.one_of);
+                    match members.get_mut("items").and_then(Value::as_object_mut) {
+                        Some(items) => items.insert("enum".into(), names),
+                        None => members.insert("enum".into(), names),
+                    };
+                }
+            }
+            if param.default.is_none() && !param.optional && !matches!(param.ty, ParamType::Boolean(_)) {
+                required.push(name.as_str());
+            }
+            properties.insert(name.clone(), schema);
+        }
+        json!({ "type": "object", "properties": properties, "required": required })
+    }
+
+    /// What the command is started with. `program`: its name. The error is for the client.
+    pub(crate) fn process(&self, program: &str, args: &str) -> Result<Process, CallError> {
+        self.started(program, args).map_err(|message| CallError::Failed(Failure { message, code: None, data: None }))
+    }
+
+    fn started(&self, program: &str, args: &str) -> Result<Process, String> {
+        let given: Map<String, Value> = serde_json::from_str(args).map_err(|error| error.to_string())?;
+        let mut argv = vec![program.to_owned()];
+        let stdin = match &self.argv {
+            None => {
+                for value in given.get("args").and_then(Value::as_array).into_iter().flatten() {
+                    argv.push(value.as_str().ok_or("`args` holds texts")?.to_owned());
+                }
+                given.get("stdin").and_then(Value::as_str).map(str::to_owned)
+            }
+            Some(templates) => {
+                let values = self.values(&given)?;
+                let mut only_operands = false;
+                for template in templates {
+                    let free = template.begins_with_place() && !only_operands;
+                    only_operands |= template.is_literal("--");
+                    let (filled, whole): (Vec<String>, _) = match template.only() {
+                        Some(name) => {
+                            let values = values.0.get(name).cloned().unwrap_or_default();
+                            (values, !self.is_flag(name))
+                        }
+                        None => (template.fill(&values).into_iter().collect(), true),
+                    };
+                    if let Some(value) = filled.iter().find(|value| free && whole && value.starts_with('-')) {
+                        return Err(format!(
+                            "`{template}` is {value:?}, and what begins with `-` would be an option of the command"
+                        ));
+                    }
+                    argv.extend(filled);
+                }
+                self.stdin.as_ref().and_then(|template| template.fill(&values))
+            }
+        };
+        if argv.iter().any(|argument| argument.contains('\0')) {
+            return Err("an argument of a command holds no NUL".into());
+        }
+        Ok(Process { argv, stdin: stdin.unwrap_or_default().into_bytes() })
+    }
+
+    fn is_flag(&self, name: &str) -> bool {
+        self.params.iter().any(|(one, param)| one == name && matches!(param.ty, ParamType::Boolean(_)))
+    }
+
+    fn values(&self, given: &Map<String, Value>) -> Result<Values<'_>, String> {
+        let mut values = BTreeMap::new();
+        for (name, param) in &self.params {
+            let value = given.get(name).or(param.default.as_ref());
+            let text = |value: &Value| match value {
+                Value::String(text) => Ok(text.clone()),
+                Value::Number(number) => Ok(number.to_string()),
+                _ => Err(format!("`{name}` is of another type")),
+            };
+            let texts = match (&param.ty, value) {
+                (ParamType::Boolean(flag), value) => match value.and_then(Value::as_bool) {
+                    Some(true) => vec![flag.clone()],
+                    _ => Vec::new(),
+                },
+                (_, None) if param.optional => continue,
+                (_, None) => return Err(format!("`{name}` is missing")),
+                (ParamType::Array, Some(Value::Array(items))) => items.iter().map(text).collect::<Result<_, _>>()?,
+                (_, Some(value)) => vec![text(value)?],
+            };
+            values.insert(name.as_str(), texts);
+        }
+        Ok(Values(values))
+    }
+
+    /// The answer that a command gives by ending. `stderr`: the end of what it printed there.
+    pub(crate) fn answer(&self, code: i32, stdout: &[u8], stderr: &str) -> ToolAnswer {
+        let is_error = !self.ok_exit.contains(&code);
+        let out = String::from_utf8_lossy(stdout).into_owned();
+        let mut structured = None;
+        let text = match self.output {
+            Output::Text | Output::Json if is_error => {
+                let said = if stderr.is_empty() { out.trim_end() } else { stderr };
+                let gap = if said.is_empty() { "" } else { "\n" };
+                format!("{said}{gap}The command ended with code {code}.")
+            }
+            Output::Text => out,
+            Output::Json => return ToolAnswer::Structured(out),
+            Output::All => {
+                structured = Some(json!({ "code": code, "stdout": out, "stderr": stderr }).to_string());
+                let mut text = out;
+                if !stderr.is_empty() {
+                    text.push_str(if text.is_empty() { "stderr:\n" } else { "\nstderr:\n" });
+                    text.push_str(stderr);
+                }
+                if code != 0 {
+                    text.push_str(&format!("\nThe command ended with code {code}."));
+                }
+                text
+            }
+        };
+        let content = vec![Content::Text(text)];
+        ToolAnswer::Result(ToolResult { content, structured, is_error, more: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn none() -> Hints {
+        Hints { read_only: None, destructive: None, idempotent: None, open_world: None }
+    }
+
+    fn param(ty: ParamType) -> Param {
+        Param { ty, description: None, default: None, optional: false, one_of: Vec::new() }
+    }
+
+    fn search() -> CommandTool {
+        let templates = |all: &[&str]| all.iter().map(|text| Template::parse(text).unwrap()).collect();
+        CommandTool {
+            name: "search".into(),
+            description: "Searches".into(),
+            argv: Some(templates(&["{fold}", "--glob={glob?}", "{type}", "--", "{pattern}", "{paths}"])),
+            params: vec![
+                ("fold".into(), param(ParamType::Boolean("-i".into()))),
+                ("glob".into(), Param { optional: true, ..param(ParamType::String) }),
+                ("type".into(), Param { default: Some("all".into()), ..param(ParamType::String) }),
+                ("pattern".into(), param(ParamType::String)),
+                ("paths".into(), Param { default: Some(json!(["."])), ..param(ParamType::Array) }),
+            ],
+            stdin: Some(Template::parse("<{pattern}>").unwrap()),
+            ok_exit: vec![0, 1],
+            output: Output::Text,
+            hints: none(),
+        }
+    }
+
+    #[test]
+    fn each_place_is_one_argument() {
+        let process = |args: Value| search().started("rg", &args.to_string());
+        let started = process(json!({ "pattern": "a b; $(c) '\"" })).unwrap();
+        assert_eq!(started.argv, ["rg", "all", "--", "a b; $(c) '\"", "."], "nothing is split, nothing expanded");
+        assert_eq!(started.stdin, b"<a b; $(c) '\">");
+        let all = json!({ "pattern": "-e", "fold": true, "glob": "-x", "type": "rust", "paths": ["a", "-b"] });
+        assert_eq!(process(all).unwrap().argv, ["rg", "-i", "--glob=-x", "rust", "--", "-e", "a", "-b"]);
+        for (args, expected) in [
+            (json!({}), "`pattern` is missing"),
+            (json!({ "pattern": "a", "type": "--pre=sh" }), "would be an option"),
+            (json!({ "pattern": "a\0b" }), "no NUL"),
+            (json!({ "pattern": ["a"] }), "another type"),
+        ] {
+            let error = process(args).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_comes_first_in_its_argument_is_no_option() {
+        let mut tool = search();
+        tool.argv = Some(vec![Template::parse("{pattern}.txt").unwrap()]);
+        assert!(tool.started("x", r#"{"pattern":"-rf"}"#).unwrap_err().contains("would be an option"));
+        assert_eq!(tool.started("x", r#"{"pattern":"a"}"#).unwrap().argv, ["x", "a.txt"]);
+        tool.params = vec![("n".into(), param(ParamType::Integer))];
+        tool.argv = Some(vec![Template::parse("{n}").unwrap(), Template::parse("-n{n}").unwrap()]);
+        tool.stdin = None;
+        assert!(tool.started("x", r#"{"n":-5}"#).is_err());
+        assert_eq!(tool.started("x", r#"{"n":5}"#).unwrap().argv, ["x", "5", "-n5"]);
+    }
+
+    #[test]
+    fn the_schema_is_that_of_the_parameters() {
+        let schema: Value = serde_json::from_str(&search().tool().input_schema).unwrap();
+        assert_eq!(schema["required"], json!(["pattern"]));
+        assert_eq!(schema["properties"]["fold"], json!({ "type": "boolean" }));
+        assert_eq!(schema["properties"]["paths"]["default"], json!(["."]));
+        let free = CommandTool { argv: None, params: Vec::new(), stdin: None, output: Output::All, ..search() };
+        let schema: Value = serde_json::from_str(&free.tool().input_schema).unwrap();
+        assert_eq!(schema["required"], json!(["args"]));
+        let started = free.started("x", r#"{"args":["-a","b c"],"stdin":"in"}"#).unwrap();
+        assert_eq!(started, Process { argv: vec!["x".into(), "-a".into(), "b c".into()], stdin: b"in".to_vec() });
+    }
+
+    #[test]
+    fn how_it_ends_is_the_answer() {
+        let text = |answer: ToolAnswer| match answer {
+            ToolAnswer::Result(ToolResult { content, structured, is_error, .. }) => match content.as_slice() {
+                [Content::Text(text)] => (text.clone(), structured, is_error),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        let mut tool = search();
+        assert_eq!(text(tool.answer(1, b"none\n", "")), ("none\n".into(), None, false));
+        let (told, _, is_error) = text(tool.answer(2, b"", "bad pattern"));
+        assert_eq!((told.as_str(), is_error), ("bad pattern\nThe command ended with code 2.", true));
+        tool.output = Output::Json;
+        assert!(matches!(tool.answer(0, b"{}", ""), ToolAnswer::Structured(json) if json == "{}"));
+        tool.output = Output::All;
+        let (told, structured, is_error) = text(tool.answer(7, b"out", "err"));
+        assert_eq!((told.as_str(), is_error), ("out\nstderr:\nerr\nThe command ended with code 7.", true));
+        assert_eq!(structured.unwrap(), r#"{"code":7,"stdout":"out","stderr":"err"}"#);
+    }
+
+    #[test]
+    fn templates_say_what_is_wrong_with_them() {
+        assert_eq!(Template::parse("{{a}}{b?}").unwrap().to_string(), "{a}{b}");
+        for (text, expected) in
+            [("{a", "is not closed"), ("a}", "closes nothing"), ("{}", "is no name"), ("{a b}", "is no name")]
+        {
+            let error = Template::parse(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

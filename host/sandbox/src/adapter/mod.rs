@@ -1,0 +1,149 @@
+//! Serves components that were not made for wharf: functions are tools by their WIT types, and a command is a tool by what the
+//! operator says of it.
+//!
+//! What a component exports is decoded once, when it is loaded, and within bounds: its types are as hostile as the rest of it.
+
+pub(crate) mod command;
+mod docs;
+pub(crate) mod functions;
+mod schema;
+mod types;
+mod values;
+
+use wasmtime::component::{Component, ComponentExportIndex, types::ComponentItem};
+
+pub use command::{CommandTool, Flag, Output, Param, ParamType, Template, is_param_name};
+
+use crate::{bindings::tools::Hints, component::Exports, load_error::LoadError};
+use functions::Functions;
+
+/// The interface of a command; any version of WASI 0.2.
+const RUN: &str = "wasi:cli/run@0.2.";
+
+/// How many types an import may have that nobody offers.
+const MAX_TYPES: usize = 1_000;
+
+/// How a plugin is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// By the contract, which it was made for.
+    Contract,
+    /// Each function that it exports is a tool.
+    Functions,
+    /// It is a command, and its tools are those that the operator declares.
+    Command,
+}
+
+/// What the operator says about how a plugin is served.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Adapter {
+    /// `None`: what the component exports decides.
+    pub kind: Option<Served>,
+    /// The tools of a command.
+    pub commands: Vec<CommandTool>,
+    /// One more tool if it is a command: the one that takes any arguments.
+    pub run: Option<CommandTool>,
+    /// What the operator says of functions, by the names of their tools.
+    pub described: Vec<Described>,
+}
+
+/// What the operator says of a function, in place of what its component says or in addition to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Described {
+    /// The name of its tool, without the plugin's prefix.
+    pub name: String,
+    /// What the model reads.
+    pub description: String,
+    /// Hints as the contract has them.
+    pub hints: Hints,
+}
+
+impl Adapter {
+    /// The tools of a command.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &CommandTool> {
+        self.commands.iter().chain(&self.run)
+    }
+}
+
+/// What a component exports besides the contract.
+#[derive(Default)]
+pub(crate) struct Foreign {
+    /// The function of a command.
+    pub(crate) run: Option<ComponentExportIndex>,
+    pub(crate) functions: Functions,
+}
+
+impl Foreign {
+    /// Decodes the exports. `docs`: what stands in the component's section of documentation.
+    pub(crate) fn of(component: &Component, docs: Option<&str>) -> Result<Self, LoadError> {
+        let ty = component.component_type();
+        let engine = component.engine();
+        let run = ty.exports(engine).find(|(name, _)| name.starts_with(RUN)).and_then(|(name, _)| {
+            let interface = component.get_export_index(None, name)?;
+            component.get_export_index(Some(&interface), "run")
+        });
+        Ok(Self { run, functions: Functions::of(component, docs)? })
+    }
+}
+
+/// Decides how a component is served.
+pub(crate) fn served(exports: Exports, foreign: &Foreign, adapter: &Adapter) -> Result<Served, LoadError> {
+    let wrong = |text: &str| Err(LoadError::Adapter(text.to_owned()));
+    let served = if exports != Exports::default() {
+        if adapter.kind.is_some() {
+            return wrong("`adapter` is for components that were not made for wharf, and this one was; leave it out");
+        }
+        Served::Contract
+    } else {
+        match adapter.kind {
+            Some(kind) => kind,
+            None if foreign.run.is_some() => Served::Command,
+            None => Served::Functions,
+        }
+    };
+    match served {
+        Served::Command if foreign.run.is_none() => {
+            wrong("`adapter` says that it is a command, but it does not export wasi:cli/run")
+        }
+        Served::Functions if foreign.functions.all.is_empty() && foreign.functions.refused.is_empty() => {
+            if adapter.kind.is_some() {
+                return wrong("`adapter` says that its functions are tools, but it exports none");
+            }
+            Err(LoadError::NoExport)
+        }
+        Served::Functions if foreign.functions.all.is_empty() => {
+            Err(LoadError::NotServed(foreign.functions.refused.join("; ")))
+        }
+        Served::Contract | Served::Functions if !adapter.commands.is_empty() => {
+            wrong("only the tools of a command have `argv`, and this component is none")
+        }
+        Served::Contract if !adapter.described.is_empty() => {
+            wrong("it describes its tools itself; `tools` may list the names of those that are published")
+        }
+        Served::Command if !adapter.described.is_empty() => {
+            wrong("each tool of a command has `argv`: what it is started with")
+        }
+        served => {
+            let is_there = |one: &&Described| foreign.functions.named(&one.name).is_none();
+            match adapter.described.iter().find(is_there) {
+                Some(Described { name, .. }) => {
+                    wrong(&format!("`tools` describes `{name}`, and no function is a tool of that name"))
+                }
+                None => Ok(served),
+            }
+        }
+    }
+}
+
+/// Whether an import is an instance that holds nothing but types, so that nobody has to offer it.
+pub(crate) fn only_types(engine: &wasmtime::Engine, import: &ComponentItem) -> bool {
+    match import {
+        ComponentItem::ComponentInstance(instance) => {
+            // More types than anybody writes are not worth looking at.
+            let few = instance.exports(engine).len() <= MAX_TYPES;
+            few && instance.exports(engine).all(|(_, item)| matches!(item.ty, ComponentItem::Type(_)))
+        }
+        ComponentItem::Type(_) => true,
+        _ => false,
+    }
+}

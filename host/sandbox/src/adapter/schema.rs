@@ -1,0 +1,117 @@
+//! The JSON Schemas of types: the same as those that clients know from other hosts, with what those leave unsaid.
+
+use serde_json::{Map, Value, json};
+
+use super::types::{Int, Signature, Ty};
+
+/// Whether the schema is for what comes in or for what goes out. Coming in, some types may be told in more than one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    In,
+    Out,
+}
+
+/// The schema of the arguments.
+pub(crate) fn input(signature: &Signature) -> Value {
+    object(&signature.params, Way::In)
+}
+
+/// The schema of the structured result, if the function returns anything.
+pub(crate) fn output(signature: &Signature) -> Option<Value> {
+    let result = schema(signature.result.as_ref()?, Way::Out);
+    Some(json!({ "type": "object", "properties": { "result": result }, "required": ["result"] }))
+}
+
+fn object(fields: &[(String, Ty)], way: Way) -> Value {
+    let properties: Map<String, Value> = fields.iter().map(|(name, ty)| (name.clone(), schema(ty, way))).collect();
+    // What is none may be left out when it comes in, and is there when it goes out.
+    let needed = |ty: &Ty| way == Way::Out || !matches!(ty, Ty::Option(_));
+    let required: Vec<&str> = fields.iter().filter(|(_, ty)| needed(ty)).map(|(name, _)| name.as_str()).collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn schema(ty: &Ty, way: Way) -> Value {
+    match ty {
+        Ty::Bool => json!({ "type": "boolean" }),
+        Ty::Int(int) => integer(*int),
+        Ty::F32 | Ty::F64 => json!({ "type": "number" }),
+        Ty::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1, "description": "1 unicode codepoint" }),
+        Ty::String => json!({ "type": "string" }),
+        Ty::Bytes => {
+            let base64 = json!({ "type": "string", "contentEncoding": "base64" });
+            match way {
+                Way::In => json!({ "anyOf": [base64, { "type": "array", "items": integer(Int::U8) }] }),
+                Way::Out => base64,
+            }
+        }
+        Ty::List(of) => json!({ "type": "array", "items": schema(of, way) }),
+        Ty::Record(fields) => object(fields, way),
+        Ty::Tuple(types) => {
+            let items: Vec<Value> = types.iter().map(|ty| schema(ty, way)).collect();
+            let array =
+                json!({ "type": "array", "prefixItems": items, "minItems": types.len(), "maxItems": types.len() });
+            match way {
+                Way::In => json!({ "anyOf": [array, object(&numbered(types), way)] }),
+                Way::Out => array,
+            }
+        }
+        Ty::Variant(cases) => {
+            let cases = cases.iter().map(|(name, ty)| match ty {
+                Some(ty) => json!({
+                    "type": "object",
+                    "properties": { "tag": { "const": name }, "val": schema(ty, way) },
+                    "required": ["tag", "val"],
+                }),
+                None => {
+                    json!({ "type": "object", "properties": { "tag": { "const": name } }, "required": ["tag"] })
+                }
+            });
+            json!({ "oneOf": cases.collect::<Vec<_>>() })
+        }
+        Ty::Enum(names) => json!({ "type": "string", "enum": names }),
+        Ty::Option(of) => json!({ "anyOf": [{ "type": "null" }, schema(of, way)] }),
+        Ty::Result(ok, err) => {
+            let side = |name: &str, ty: &Option<Box<Ty>>| {
+                let schema = ty.as_ref().map_or_else(|| json!({ "type": "null" }), |ty| schema(ty, way));
+                json!({ "type": "object", "properties": { name: schema }, "required": [name] })
+            };
+            json!({ "oneOf": [side("ok", ok), side("err", err)] })
+        }
+        Ty::Flags(names) => {
+            let array = json!({ "type": "array", "items": { "type": "string", "enum": names }, "uniqueItems": true });
+            let properties: Map<String, Value> =
+                names.iter().map(|name| (name.clone(), json!({ "type": "boolean" }))).collect();
+            match way {
+                Way::In => json!({ "anyOf": [array, { "type": "object", "properties": properties }] }),
+                Way::Out => array,
+            }
+        }
+    }
+}
+
+/// The items of a tuple as members of an object.
+fn numbered(types: &[Ty]) -> Vec<(String, Ty)> {
+    types.iter().enumerate().map(|(at, ty)| (item_name(at), ty.clone())).collect()
+}
+
+/// The name of an item of a tuple as a member of an object.
+pub(crate) fn item_name(at: usize) -> String {
+    format!("val{at}")
+}
+
+fn integer(int: Int) -> Value {
+    let number = match int {
+        Int::S64 => json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX }),
+        Int::U64 => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
+        _ => {
+            let (least, most) = int.bounds();
+            json!({ "type": "integer", "minimum": least as i64, "maximum": most as i64 })
+        }
+    };
+    if int.is_wide() {
+        // Many parsers of JSON cannot tell large integers apart.
+        let text = json!({ "type": "string", "pattern": "^-?[0-9]{1,20}$" });
+        return json!({ "anyOf": [number, text] });
+    }
+    number
+}

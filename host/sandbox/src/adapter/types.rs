@@ -1,0 +1,212 @@
+//! The types in the signatures of functions, decoded within bounds, or why a function cannot be served.
+
+use wasmtime::component::{Type, types::ComponentFunc, types::ResourceType};
+
+/// How deep types may be nested. JSON that is nested deeper than 128 is read by nobody, and a type takes up to three levels of it.
+const MAX_DEPTH: usize = 32;
+/// How much the types of one function may come to when all of them are written out, and those of all functions together. Names
+/// count as well.
+const MAX_OF_FUNCTION: usize = 2_000;
+const MAX_OF_ALL: usize = 40_000;
+/// As much of a name counts like one type.
+const NAME_BYTES: usize = 16;
+
+/// A type of which values can be told in JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ty {
+    Bool,
+    Int(Int),
+    F32,
+    F64,
+    Char,
+    String,
+    /// A list of `u8`.
+    Bytes,
+    List(Box<Ty>),
+    Record(Vec<(String, Ty)>),
+    Tuple(Vec<Ty>),
+    Variant(Vec<(String, Option<Ty>)>),
+    Enum(Vec<String>),
+    Option(Box<Ty>),
+    Result(Option<Box<Ty>>, Option<Box<Ty>>),
+    Flags(Vec<String>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Int {
+    S8,
+    U8,
+    S16,
+    U16,
+    S32,
+    U32,
+    S64,
+    U64,
+}
+
+impl Int {
+    /// The smallest and the largest value.
+    pub(crate) fn bounds(self) -> (i128, i128) {
+        match self {
+            Self::S8 => (i8::MIN.into(), i8::MAX.into()),
+            Self::U8 => (0, u8::MAX.into()),
+            Self::S16 => (i16::MIN.into(), i16::MAX.into()),
+            Self::U16 => (0, u16::MAX.into()),
+            Self::S32 => (i32::MIN.into(), i32::MAX.into()),
+            Self::U32 => (0, u32::MAX.into()),
+            Self::S64 => (i64::MIN.into(), i64::MAX.into()),
+            Self::U64 => (0, u64::MAX.into()),
+        }
+    }
+
+    /// Whether it has values that not every JSON parser can tell apart.
+    pub(crate) fn is_wide(self) -> bool {
+        matches!(self, Self::S64 | Self::U64)
+    }
+}
+
+/// The parameters of a function and what it returns.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Signature {
+    pub(crate) params: Vec<(String, Ty)>,
+    pub(crate) result: Option<Ty>,
+    /// About how many bytes it takes in memory.
+    pub(crate) bytes: usize,
+}
+
+/// Decodes the types of one function after the other.
+pub(crate) struct Decoder<'a> {
+    left: usize,
+    left_of_all: usize,
+    /// The names of resources, where they have one.
+    resources: &'a dyn Fn(&ResourceType) -> Option<String>,
+}
+
+impl<'a> Decoder<'a> {
+    pub(crate) fn new(resources: &'a dyn Fn(&ResourceType) -> Option<String>, left_of_all: usize) -> Self {
+        Self { left: 0, left_of_all, resources }
+    }
+
+    /// What all functions of one component may come to.
+    pub(crate) fn of_all() -> usize {
+        MAX_OF_ALL
+    }
+
+    /// What is left of that.
+    pub(crate) fn left_of_all(&self) -> usize {
+        self.left_of_all
+    }
+
+    /// The signature of a function. The error says what in it cannot be told in JSON.
+    pub(crate) fn signature(&mut self, function: &ComponentFunc) -> Result<Signature, String> {
+        if function.async_() {
+            return Err("it is async".into());
+        }
+        self.left = MAX_OF_FUNCTION.min(self.left_of_all);
+        let before = self.left;
+        let mut params = Vec::new();
+        for (name, ty) in function.params() {
+            self.spend(name)?;
+            let ty = self.ty(&ty, 0).map_err(|why| format!("its parameter `{}` {why}", shown(name)))?;
+            params.push((name.to_owned(), ty));
+        }
+        let result = function.results().next().map(|ty| self.ty(&ty, 0)).transpose();
+        let result = result.map_err(|why| format!("its result {why}"))?;
+        let spent = before - self.left;
+        self.left_of_all -= spent;
+        Ok(Signature { params, result, bytes: spent * (size_of::<Ty>() + NAME_BYTES) })
+    }
+
+    fn spend(&mut self, name: &str) -> Result<(), String> {
+        let cost = 1 + name.len() / NAME_BYTES;
+        match self.left.checked_sub(cost) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None if self.left_of_all < MAX_OF_FUNCTION => {
+                Err(format!("is too much: the types of all functions come to more than {MAX_OF_ALL}"))
+            }
+            None => Err(format!("is too much: the types of the function come to more than {MAX_OF_FUNCTION}")),
+        }
+    }
+
+    fn names<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Result<Vec<String>, String> {
+        names.map(|name| self.spend(name).map(|()| name.to_owned())).collect()
+    }
+
+    fn boxed(&mut self, ty: Option<Type>, depth: usize) -> Result<Option<Box<Ty>>, String> {
+        ty.map(|ty| self.ty(&ty, depth).map(Box::new)).transpose()
+    }
+
+    fn ty(&mut self, ty: &Type, depth: usize) -> Result<Ty, String> {
+        self.spend("")?;
+        if depth > MAX_DEPTH {
+            return Err(format!("nests types more than {MAX_DEPTH} deep"));
+        }
+        let depth = depth + 1;
+        let resource = |how: &str, ty: &ResourceType| match (self.resources)(ty) {
+            Some(name) => format!("has the resource {how}<{}>", shown(&name)),
+            None => format!("has a resource ({how})"),
+        };
+        Ok(match ty {
+            Type::Bool => Ty::Bool,
+            Type::S8 => Ty::Int(Int::S8),
+            Type::U8 => Ty::Int(Int::U8),
+            Type::S16 => Ty::Int(Int::S16),
+            Type::U16 => Ty::Int(Int::U16),
+            Type::S32 => Ty::Int(Int::S32),
+            Type::U32 => Ty::Int(Int::U32),
+            Type::S64 => Ty::Int(Int::S64),
+            Type::U64 => Ty::Int(Int::U64),
+            Type::Float32 => Ty::F32,
+            Type::Float64 => Ty::F64,
+            Type::Char => Ty::Char,
+            Type::String => Ty::String,
+            Type::List(list) => match list.ty() {
+                Type::U8 => Ty::Bytes,
+                ty => Ty::List(Box::new(self.ty(&ty, depth)?)),
+            },
+            Type::Record(record) => {
+                let mut fields = Vec::new();
+                for field in record.fields() {
+                    self.spend(field.name)?;
+                    fields.push((field.name.to_owned(), self.ty(&field.ty, depth)?));
+                }
+                Ty::Record(fields)
+            }
+            Type::Tuple(tuple) => Ty::Tuple(tuple.types().map(|ty| self.ty(&ty, depth)).collect::<Result<_, _>>()?),
+            Type::Variant(variant) => {
+                let mut cases = Vec::new();
+                for case in variant.cases() {
+                    self.spend(case.name)?;
+                    cases.push((case.name.to_owned(), case.ty.map(|ty| self.ty(&ty, depth)).transpose()?));
+                }
+                Ty::Variant(cases)
+            }
+            Type::Enum(names) => Ty::Enum(self.names(names.names())?),
+            Type::Flags(names) => Ty::Flags(self.names(names.names())?),
+            Type::Option(option) => match self.ty(&option.ty(), depth)? {
+                Ty::Option(_) => return Err("has an option of an option, which JSON does not tell apart".into()),
+                ty => Ty::Option(Box::new(ty)),
+            },
+            Type::Result(result) => Ty::Result(self.boxed(result.ok(), depth)?, self.boxed(result.err(), depth)?),
+            Type::Own(ty) => return Err(resource("own", ty)),
+            Type::Borrow(ty) => return Err(resource("borrow", ty)),
+            Type::Future(_) => return Err("has a future".into()),
+            Type::Stream(_) => return Err("has a stream".into()),
+            Type::ErrorContext => return Err("has an error-context".into()),
+            Type::Map(_) => return Err("has a map".into()),
+            Type::FixedLengthList(_) => return Err("has a list of fixed length".into()),
+        })
+    }
+}
+
+/// A name of the component, short and safe enough for a message.
+pub(crate) fn shown(name: &str) -> String {
+    let mut short: String = name.chars().take(100).flat_map(char::escape_debug).collect();
+    if name.chars().nth(100).is_some() {
+        short.push('…');
+    }
+    short
+}
