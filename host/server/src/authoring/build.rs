@@ -54,7 +54,12 @@ pub async fn build(project: &Project) -> Result<Built> {
     let artifact = &project.build.artifact;
     let missing =
         || format!("`{}` made no {}, the artifact of plugin.toml", shown(&project.build.command), text::path(artifact));
-    let component = fs::read(artifact).with_context(missing)?;
+    let made = fs::read(artifact).with_context(missing)?;
+    let component = if wharf_forge::is_core_module(&made) {
+        wharf_forge::wrap(&made).with_context(|| text::path(artifact))?
+    } else {
+        made
+    };
     Ok(Built { component, took: began.elapsed() })
 }
 
