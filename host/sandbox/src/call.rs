@@ -12,7 +12,7 @@ use std::{
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 
 use crate::{
-    adapter::Served,
+    adapter::declared::Served,
     denial::{Denial, HttpUse},
     instance::{Instance, Operation, TRANSFER_SLACK_BYTES},
     limits::Refused,
@@ -133,7 +133,8 @@ impl Plugin {
         client: Option<Arc<str>>,
     ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
-        let process = operation.process(&self.0)?;
+        let about = self.0.about();
+        let process = operation.process(&about)?;
         // A command runs once and ends.
         let client = client.filter(|_| self.0.served != Served::Command);
         // The semaphores are never closed, so waiting ends with a permit or with the deadline. Permits are declared before the
@@ -165,11 +166,12 @@ impl Plugin {
                 instance
             }
             None => {
-                let state = State::new(scope, &self.0, process, part, call);
+                let plugin = (&self.0.spec, &self.0.settings);
+                let state = State::new(scope, plugin, &code.sandbox.total_memory, process, part, call);
                 Instance::start(&code.linked, &self.0.spec.limits, state).await?
             }
         };
-        let result = operation.perform(&mut instance, &self.0).await;
+        let result = operation.perform(&mut instance, &about).await;
         // An instance is kept only if the plugin gave an answer, be it a failure. After a trap, or a result that is too large,
         // it is dropped.
         let limit = self.0.spec.limits.output_bytes;

@@ -6,26 +6,37 @@ use std::time::Duration;
 use wasmtime::{Store, UpdateDeadline, component};
 
 use crate::{
-    adapter::{CommandTool, Served, command::Process},
+    adapter::{
+        command::{CommandTool, Process},
+        declared::Served,
+    },
     bindings::{
         completions::{self, Completion},
         prompts, resources, tools,
         types::Failure,
     },
     component::Linked,
+    ledger::Account,
     limits::Refused,
-    load::PluginInner,
     load_error::{LoadError, one_line},
     operation::{
         CallError, CallTool, Complete, GetPrompt, List, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,
         ToolAnswer, call_error,
     },
-    scope::Limits,
+    scope::{Limits, PluginSpec},
     store::State,
 };
 
 /// What a guest may hand to the host besides the result itself: names, lengths, the sizes of records in lists.
 pub(crate) const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
+
+/// What an operation has to know of its plugin.
+pub struct About<'a> {
+    pub(crate) linked: &'a Linked,
+    pub(crate) spec: &'a PluginSpec,
+    pub(crate) served: Served,
+    pub(crate) total_memory: &'a Account,
+}
 
 /// How long a plugin may take to say what it offers.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,8 +57,7 @@ pub struct Instance {
 macro_rules! guest {
     ($self:ident, $plugin:ident, $interface:ident) => {{
         if $self.$interface.is_none() {
-            let indices =
-                $plugin.code.0.linked.$interface.as_ref().ok_or(CallError::NoInterface(stringify!($interface)))?;
+            let indices = $plugin.linked.$interface.as_ref().ok_or(CallError::NoInterface(stringify!($interface)))?;
             $self.$interface = Some(indices.load(&mut $self.store, &$self.instance).map_err(trap)?);
         }
         $self.$interface.as_ref().ok_or(CallError::NoInterface(stringify!($interface)))?
@@ -98,8 +108,8 @@ impl Instance {
         (kept && !state.budget.is_half_spent(self.base_bytes)).then(|| state.budget.used())
     }
 
-    async fn list(&mut self, plugin: &PluginInner) -> Result<Listing, CallError> {
-        let code = &plugin.code.0.linked;
+    async fn list(&mut self, plugin: &About<'_>) -> Result<Listing, CallError> {
+        let code = plugin.linked;
         match plugin.served {
             Served::Contract => {}
             Served::Functions => {
@@ -141,19 +151,19 @@ impl Instance {
 
 impl Instance {
     /// Calls a function of a component that was not made for wharf.
-    async fn call_function(&mut self, plugin: &PluginInner, call: &CallTool) -> Result<ToolAnswer, CallError> {
-        let function = plugin.code.0.linked.foreign.functions.named(&call.name);
+    async fn call_function(&mut self, plugin: &About<'_>, call: &CallTool) -> Result<ToolAnswer, CallError> {
+        let function = plugin.linked.foreign.functions.named(&call.name);
         let function = function.ok_or_else(|| unknown(&call.name))?;
         let limits = &plugin.spec.limits;
-        let account = &plugin.code.0.sandbox.total_memory;
+        let account = plugin.total_memory;
         let bounds = (account, limits.memory_bytes, limits.output_bytes);
         function.call(&mut self.store, &self.instance, &call.args, bounds).await
     }
 
     /// Runs a command to its end.
-    async fn run(&mut self, plugin: &PluginInner, tool: &str) -> Result<ToolAnswer, CallError> {
+    async fn run(&mut self, plugin: &About<'_>, tool: &str) -> Result<ToolAnswer, CallError> {
         let tool = command(plugin, tool)?;
-        let run = plugin.code.0.linked.foreign.run.ok_or(CallError::NoInterface("run"))?;
+        let run = plugin.linked.foreign.run.ok_or(CallError::NoInterface("run"))?;
         let run = self.instance.get_typed_func::<(), (Result<(), ()>,)>(&mut self.store, run).map_err(trap)?;
         let ended = run.call_async(&mut self.store, ()).await;
         let state = self.store.data();
@@ -169,7 +179,7 @@ impl Instance {
 }
 
 /// The tool of a command that the operator gave this name.
-fn command<'a>(plugin: &'a PluginInner, name: &str) -> Result<&'a CommandTool, CallError> {
+fn command<'a>(plugin: &About<'a>, name: &str) -> Result<&'a CommandTool, CallError> {
     plugin.spec.adapter.tools().find(|tool| tool.name == name).ok_or_else(|| unknown(name))
 }
 
@@ -186,8 +196,9 @@ impl<O: sealed::Perform> Operation for O {}
 pub(crate) mod sealed {
     use std::time::Duration;
 
+    use super::About;
     use super::Instance;
-    use crate::{adapter::command::Process, load::PluginInner, masked::Masked, operation::CallError};
+    use crate::{adapter::command::Process, masked::Masked, operation::CallError};
 
     /// How an operation is performed. Other crates cannot name this trait, so the operations of this crate remain the only
     /// ones.
@@ -202,11 +213,11 @@ pub(crate) mod sealed {
         fn perform(
             self,
             instance: &mut Instance,
-            plugin: &PluginInner,
+            plugin: &About<'_>,
         ) -> impl Future<Output = Result<Self::Outcome, CallError>> + Send;
 
         /// What the instance is started with, if the plugin is a command and this runs it.
-        fn process(&self, _: &PluginInner) -> Result<Option<Process>, CallError> {
+        fn process(&self, _: &About<'_>) -> Result<Option<Process>, CallError> {
             Ok(None)
         }
 
@@ -226,7 +237,7 @@ impl sealed::Perform for List {
 
     const TIMEOUT: Option<Duration> = Some(LIST_TIMEOUT);
 
-    async fn perform(self, instance: &mut Instance, plugin: &PluginInner) -> Result<Listing, CallError> {
+    async fn perform(self, instance: &mut Instance, plugin: &About<'_>) -> Result<Listing, CallError> {
         instance.list(plugin).await
     }
 
@@ -239,14 +250,14 @@ impl sealed::Perform for List {
 impl sealed::Perform for CallTool {
     type Outcome = Outcome<ToolAnswer>;
 
-    fn process(&self, plugin: &PluginInner) -> Result<Option<Process>, CallError> {
+    fn process(&self, plugin: &About<'_>) -> Result<Option<Process>, CallError> {
         match plugin.served {
             Served::Command => command(plugin, &self.name)?.process(&plugin.spec.id, &self.args).map(Some),
             Served::Contract | Served::Functions => Ok(None),
         }
     }
 
-    async fn perform(self, instance: &mut Instance, plugin: &PluginInner) -> Result<Self::Outcome, CallError> {
+    async fn perform(self, instance: &mut Instance, plugin: &About<'_>) -> Result<Self::Outcome, CallError> {
         match plugin.served {
             Served::Contract => {}
             Served::Functions => return instance.call_function(plugin, &self).await.map(Outcome::Done),
@@ -269,7 +280,7 @@ impl sealed::Perform for CallTool {
 impl sealed::Perform for ReadResource {
     type Outcome = Outcome<ReadAnswer>;
 
-    async fn perform(self, instance: &mut Instance, plugin: &PluginInner) -> Result<Self::Outcome, CallError> {
+    async fn perform(self, instance: &mut Instance, plugin: &About<'_>) -> Result<Self::Outcome, CallError> {
         let resources = guest!(instance, plugin, resources);
         let read = resources.call_read_resource(&mut instance.store, &self.uri, &self.context).await;
         read.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
@@ -283,7 +294,7 @@ impl sealed::Perform for ReadResource {
 impl sealed::Perform for GetPrompt {
     type Outcome = Outcome<PromptAnswer>;
 
-    async fn perform(self, instance: &mut Instance, plugin: &PluginInner) -> Result<Self::Outcome, CallError> {
+    async fn perform(self, instance: &mut Instance, plugin: &About<'_>) -> Result<Self::Outcome, CallError> {
         let prompts = guest!(instance, plugin, prompts);
         let got = prompts.call_get_prompt(&mut instance.store, &self.name, &self.args, &self.context).await;
         got.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
@@ -297,7 +308,7 @@ impl sealed::Perform for GetPrompt {
 impl sealed::Perform for Complete {
     type Outcome = Completion;
 
-    async fn perform(self, instance: &mut Instance, plugin: &PluginInner) -> Result<Completion, CallError> {
+    async fn perform(self, instance: &mut Instance, plugin: &About<'_>) -> Result<Completion, CallError> {
         let completions = guest!(instance, plugin, completions);
         let Self { target, argument, value, others } = &self;
         let completed = completions.call_complete(&mut instance.store, target, argument, value, others).await;

@@ -44,7 +44,10 @@ mod traces;
 mod traffic;
 mod warm;
 
-pub use adapter::{Adapter, CommandTool, Described, Flag, Output, Param, ParamType, Served, Template, is_param_name};
+pub use adapter::{
+    command::{CommandTool, Flag, Output, Param, ParamType, Template, is_param_name},
+    declared::{Adapter, Described, Served},
+};
 pub use bindings::model;
 pub use call::{Call, Report};
 pub use compile::{CompilerConfig, Program, compile_if_asked};

@@ -16,12 +16,16 @@ use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 
 use crate::{
-    adapter::{self, Adapter, Served},
+    adapter::{
+        self,
+        declared::{Adapter, Served},
+    },
     cache,
     compile::Artifact,
     component::{Exports, Linked, PACKAGE, VERSION},
     config_store,
     engine::Linkable,
+    instance::About,
     ledger::Charge,
     load_error::{LoadError, MAX_COMPONENT_BYTES, one_line},
     runtime::Turns,
@@ -60,6 +64,13 @@ pub struct PluginInner {
     pub(crate) admission: Arc<Semaphore>,
     pub(crate) running: AtomicUsize,
     pub(crate) turns: Turns,
+}
+
+impl PluginInner {
+    pub(crate) fn about(&self) -> About<'_> {
+        let CodeInner { linked, sandbox, .. } = &*self.code.0;
+        About { linked, spec: &self.spec, served: self.served, total_memory: &sandbox.total_memory }
+    }
 }
 
 impl Drop for PluginInner {
@@ -159,7 +170,7 @@ impl Sandbox {
         let instance_bytes = usize::try_from(artifact.instance_bytes).unwrap_or(usize::MAX);
         let linked = Linked::new(component, pre, instance_bytes, artifact.sections.docs.as_deref())?;
         if linked.foreign.run.is_none() {
-            adapter::served(linked.exports(), &linked.foreign, &Adapter::default())?;
+            adapter::served(linked.exports() != Exports::default(), &linked.foreign, &Adapter::default())?;
         }
         let types = linked.foreign.functions.bytes;
         charge
@@ -214,7 +225,7 @@ impl Plugin {
     /// # Errors
     /// If the spec says that it is served as something that it is not.
     pub fn new(code: Code, spec: PluginSpec) -> Result<Self, LoadError> {
-        let served = adapter::served(code.exports(), &code.0.linked.foreign, &spec.adapter)?;
+        let served = adapter::served(code.exports() != Exports::default(), &code.0.linked.foreign, &spec.adapter)?;
         let settings = Arc::new(config_store::texts(&spec.config));
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

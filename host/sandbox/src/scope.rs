@@ -5,7 +5,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::{
-    adapter::Adapter,
+    adapter::declared::Adapter,
     fixed::Fixed,
     model::{Kind, Level},
     network::{HttpLimits, Network},

@@ -23,12 +23,12 @@ use crate::{
     bindings::{host, types},
     denial::Denial,
     handles::Share,
+    ledger::Account,
     limits::MemoryBudget,
-    load::PluginInner,
     masked::Masked,
     output::{Capture, Collected},
     runtime::Pace,
-    scope::{Directory, Events, NoEvents, Scope, Wait},
+    scope::{Directory, Events, NoEvents, PluginSpec, Scope, Wait},
     traces::Traces,
     traffic::{Traffic, denied},
 };
@@ -148,15 +148,15 @@ pub(crate) struct Listed {
 }
 
 impl State {
-    /// `process`: what a command is started with.
+    /// `settings`: the texts of the plugin's config. `process`: what a command is started with.
     pub(crate) fn new(
         scope: Scope,
-        plugin: &PluginInner,
+        (spec, settings): (&PluginSpec, &Arc<BTreeMap<String, String>>),
+        total: &Account,
         process: Option<Process>,
         handles: Share,
         call: CallState,
     ) -> Self {
-        let (spec, total) = (&plugin.spec, &plugin.code.0.sandbox.total_memory);
         let printed = Capture::default();
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdout(printed.clone()).stderr(printed.clone()).max_random_size(MAX_RANDOM_BYTES);
@@ -182,7 +182,7 @@ impl State {
             listed: None,
             read_ahead: 0,
             config: Arc::clone(&spec.config),
-            settings: Arc::clone(&plugin.settings),
+            settings: Arc::clone(settings),
             printed,
             output,
             call,

@@ -93,9 +93,16 @@ impl Running {
 
     /// Waits until there is a tool of this name.
     async fn has(&mut self, tool: &str) -> Result<()> {
+        let mut log = self.log.clone();
+        let failed =
+            log.wait_for(|log| log.iter().any(|line| line.contains("could not be") || line.contains("does not load")));
         let there = async {
+            tokio::pin!(failed);
             while !self.client.list_all_tools().await?.iter().any(|one| one.name == tool) {
-                self.changes.recv().await.context("the client is gone")?;
+                tokio::select! {
+                    changed = self.changes.recv() => changed.context("the client is gone")?,
+                    _ = &mut failed => bail!("it is not built"),
+                }
             }
             anyhow::Ok(())
         };

@@ -4,6 +4,7 @@
 //! What a component exports is decoded once, when it is loaded, and within bounds: its types are as hostile as the rest of it.
 
 pub(crate) mod command;
+pub(crate) mod declared;
 mod docs;
 pub(crate) mod functions;
 mod schema;
@@ -12,9 +13,8 @@ mod values;
 
 use wasmtime::component::{Component, ComponentExportIndex, types::ComponentItem};
 
-pub use command::{CommandTool, Flag, Output, Param, ParamType, Template, is_param_name};
-
-use crate::{bindings::tools::Hints, component::Exports, load_error::LoadError};
+use crate::load_error::LoadError;
+use declared::{Adapter, Described, Served};
 use functions::Functions;
 
 /// The interface of a command; any version of WASI 0.2.
@@ -22,48 +22,6 @@ const RUN: &str = "wasi:cli/run@0.2.";
 
 /// How many types an import may have that nobody offers.
 const MAX_TYPES: usize = 1_000;
-
-/// How a plugin is served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Served {
-    /// By the contract, which it was made for.
-    Contract,
-    /// Each function that it exports is a tool.
-    Functions,
-    /// It is a command, and its tools are those that the operator declares.
-    Command,
-}
-
-/// What the operator says about how a plugin is served.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Adapter {
-    /// `None`: what the component exports decides.
-    pub kind: Option<Served>,
-    /// The tools of a command.
-    pub commands: Vec<CommandTool>,
-    /// One more tool if it is a command: the one that takes any arguments.
-    pub run: Option<CommandTool>,
-    /// What the operator says of functions, by the names of their tools.
-    pub described: Vec<Described>,
-}
-
-/// What the operator says of a function, in place of what its component says or in addition to it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Described {
-    /// The name of its tool, without the plugin's prefix.
-    pub name: String,
-    /// What the model reads.
-    pub description: String,
-    /// Hints as the contract has them.
-    pub hints: Hints,
-}
-
-impl Adapter {
-    /// The tools of a command.
-    pub(crate) fn tools(&self) -> impl Iterator<Item = &CommandTool> {
-        self.commands.iter().chain(&self.run)
-    }
-}
 
 /// What a component exports besides the contract.
 #[derive(Default)]
@@ -86,10 +44,10 @@ impl Foreign {
     }
 }
 
-/// Decides how a component is served.
-pub(crate) fn served(exports: Exports, foreign: &Foreign, adapter: &Adapter) -> Result<Served, LoadError> {
+/// Decides how a component is served. `made_for_wharf`: whether it exports anything of the contract.
+pub(crate) fn served(made_for_wharf: bool, foreign: &Foreign, adapter: &Adapter) -> Result<Served, LoadError> {
     let wrong = |text: &str| Err(LoadError::Adapter(text.to_owned()));
-    let served = if exports != Exports::default() {
+    let served = if made_for_wharf {
         if adapter.kind.is_some() {
             return wrong("`adapter` is for components that were not made for wharf, and this one was; leave it out");
         }

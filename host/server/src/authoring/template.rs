@@ -124,6 +124,10 @@ pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
         if MANIFESTS.contains(&&*path) {
             contents = named(&contents, name).into_bytes().into();
         }
+        if path == "Cargo.toml" {
+            // Wherever it lies, it is a project of its own, and no part of another.
+            contents.to_mut().extend(b"\n[workspace]\n");
+        }
         write(&folder.join(path), &contents)?;
     }
     for (path, file) in below::<Sdks>(&sdk) {
@@ -160,7 +164,8 @@ fn named(contents: &[u8], name: &str) -> String {
 /// The manifest of a crate of this workspace as it stands outside of it.
 fn alone(file: &EmbeddedFile) -> String {
     let text = String::from_utf8_lossy(&file.data);
-    let text = text.replace("[lints]\nworkspace = true\n", "");
+    let text = without(&text, "[lints]");
+    let text = without(&text, "[dev-dependencies]");
     let lines = text.lines().filter_map(|line| match line.strip_suffix(".workspace = true") {
         None => Some(Cow::Borrowed(line)),
         Some("version") => Some(concat!("version = \"", env!("CARGO_PKG_VERSION"), "\"").into()),
@@ -170,6 +175,13 @@ fn alone(file: &EmbeddedFile) -> String {
         Some(_) => None,
     });
     lines.fold(String::new(), |text, line| text + &line + "\n")
+}
+
+/// A manifest without one of its tables.
+fn without(text: &str, table: &str) -> String {
+    let Some((before, rest)) = text.split_once(table) else { return text.to_owned() };
+    let after = rest.find("\n[").and_then(|at| rest.get(at + 1..)).unwrap_or_default();
+    format!("{before}{after}")
 }
 
 fn write(path: &Path, contents: &[u8]) -> Result<()> {

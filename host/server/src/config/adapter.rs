@@ -9,7 +9,7 @@ use wharf_sandbox::{
 };
 
 use super::{
-    plugin::is_name_character,
+    bounds::is_name_character,
     raw::{self, Declared},
 };
 use crate::base::pattern::Pattern;

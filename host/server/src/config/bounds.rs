@@ -36,3 +36,8 @@ pub fn parse_hex32(key: &str, text: &str) -> Result<[u8; 32]> {
     }
     Ok(digest)
 }
+
+/// Whether a name of a plugin or a tool may have this character.
+pub fn is_name_character(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
+}

@@ -13,7 +13,7 @@ use wharf_sandbox::{Adapter, Limits, network::HttpLimits, sections::MAX_PARAGRAP
 use super::{
     adapter,
     approvals::{Approvals, Confirm},
-    bounds::{duration_ms, kib, mib, parse_hex32, within_bounds},
+    bounds::{duration_ms, is_name_character, kib, mib, parse_hex32, within_bounds},
     command_line::CommandLine,
     defaults, raw,
     settings::Settings,
@@ -245,8 +245,4 @@ pub fn check_id(id: &str) -> Result<()> {
     let reserved = id.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("wharf"));
     ensure!(!reserved, "`{id}`: ids that begin with `wharf` are reserved for wharf itself; choose another");
     Ok(())
-}
-
-pub fn is_name_character(character: char) -> bool {
-    character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
 }

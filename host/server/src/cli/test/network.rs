@@ -123,7 +123,7 @@ mod tests {
                      { method = 'POST', url = 'https://a.example/x', json = { n = 1 } }]",
         )
         .unwrap();
-        let mut next = |method: Method, url: &str| {
+        let next = |method: Method, url: &str| {
             let response = servers.next(&method, &url.parse().unwrap())?;
             Some((response.status().as_u16(), String::from_utf8(response.body().to_vec()).unwrap()))
         };
