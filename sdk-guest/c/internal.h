@@ -9,6 +9,9 @@
 void wharf_free_all(void);
 /* A copy with a NUL after it. */
 char *wharf_copy(const void *bytes, size_t length);
+
+/* The same for a text that ends in a zero, or none: what the author gives need not outlive the call. */
+char *wharf_copied(const char *text);
 char *wharf_print(const char *format, va_list values);
 /* Why the last text was no JSON, and at which byte. */
 const char *wharf_parse_problem(void);

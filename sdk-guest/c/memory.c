@@ -46,6 +46,8 @@ char *wharf_copy(const void *bytes, size_t length) {
     return copy;
 }
 
+char *wharf_copied(const char *text) { return text ? wharf_copy(text, strlen(text)) : NULL; }
+
 char *wharf_print(const char *format, va_list values) {
     va_list again;
     va_copy(again, values);

@@ -59,15 +59,15 @@ wharf_result *wharf_invalid_params(const char *format, ...) { PRINTED(FAILURE, I
 
 wharf_result *wharf_structured(const char *json) {
     wharf_result *result = wharf_result_of(STRUCTURED);
-    result->text = json;
+    result->text = wharf_copied(json);
     return result;
 }
 
 wharf_result *wharf_error(int32_t code, const char *message, const char *data) {
     wharf_result *result = wharf_result_of(FAILURE);
     result->code = code;
-    result->text = message;
-    result->data = data;
+    result->text = wharf_copied(message);
+    result->data = wharf_copied(data);
     return result;
 }
 
@@ -130,8 +130,8 @@ void wharf_assistant_says(wharf_result *result) { result->assistant_says = true;
 
 void wharf_user_says(wharf_result *result) { result->assistant_says = false; }
 
-void wharf_set_structured(wharf_result *result, const char *json) { result->structured = json; }
+void wharf_set_structured(wharf_result *result, const char *json) { result->structured = wharf_copied(json); }
 
 void wharf_set_error(wharf_result *result) { result->is_error = true; }
 
-void wharf_set_more(wharf_result *result, const char *json) { result->more = json; }
+void wharf_set_more(wharf_result *result, const char *json) { result->more = wharf_copied(json); }

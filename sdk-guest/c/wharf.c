@@ -113,8 +113,8 @@ static const wharf_answer *asked(wharf_call *call, uint8_t tag, const char *key,
     if (answer) return answer;
     question *one = wharf_alloc(sizeof *one);
     one->key = wharf_copy(key, strlen(key));
-    one->message = message;
-    one->text = text;
+    one->message = wharf_copied(message);
+    one->text = wharf_copied(text);
     one->tag = tag;
     *call->last = one;
     call->last = &one->next;
@@ -142,7 +142,7 @@ wharf_result *wharf_pending(wharf_call *call) {
     return call->count ? wharf_result_of(PENDING) : wharf_fail("wharf_pending was called, but every question is answered");
 }
 
-void wharf_keep(wharf_call *call, const char *text) { call->keeps = text; }
+void wharf_keep(wharf_call *call, const char *text) { call->keeps = wharf_copied(text); }
 
 const char *wharf_kept(const wharf_call *call) {
     plugin_option_list_u8_t state = call->context->state;

@@ -21,6 +21,7 @@ use wasmtime::Engine;
 
 use crate::compile::Artifact;
 
+/// The number is raised as well when components are made of core modules in another way, which the key does not know.
 const MAGIC: &[u8; 16] = b"wharf artifact 4";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// The suffix has the number of the format in it, so that two versions of wharf that share a directory do not take each other's

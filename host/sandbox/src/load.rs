@@ -176,7 +176,9 @@ impl Sandbox {
         charge
             .grow(types)
             .map_err(|full| LoadError::NoRoom(format!("there is no room for {types} bytes of types: {full}")))?;
-        let (sandbox, sections, wrapped) = (Arc::clone(self), artifact.sections.clone(), artifact.wrapped);
+        // What the docs say is in the tools by now.
+        let sections = Sections { docs: None, ..artifact.sections.clone() };
+        let (sandbox, wrapped) = (Arc::clone(self), artifact.wrapped);
         Ok(Code(Arc::new(CodeInner { sandbox, digest, linked, imports, sections, wrapped, _charge: charge })))
     }
 }

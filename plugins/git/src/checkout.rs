@@ -1,6 +1,6 @@
 //! Switches the work tree to another branch or commit, if nothing is lost by that.
 
-use std::{fs, io::Read, path::Path};
+use std::{collections::hash_map::RandomState, fs, hash::BuildHasher, io::Read, path::Path};
 
 use gix::{
     Repository,
@@ -100,6 +100,8 @@ fn refuse(
         match staged {
             // It is what it shall be already.
             _ if staged == will && staged.is_some() => {}
+            // A checkout that was cut off has written it, and not yet the index.
+            _ if will.is_some() && found.as_ref() == will => {}
             Some(_) if staged != was => changed.push(path.to_string()),
             Some(staged) if found.as_ref().is_some_and(|found| found != staged) => changed.push(path.to_string()),
             Some(_) => {}
@@ -217,8 +219,12 @@ impl<'a> Writer<'a> {
         if old.is_some_and(|old| old.mode == LINK) {
             fs::remove_file(&place).ok();
         }
-        let beside = place.with_file_name(format!(".wharf-{}", file.id));
-        fs::write(&beside, &content).and_then(|()| fs::rename(&beside, &place)).map_err(|error| {
+        // A link of the repository may have any name that can be known, and must not be written through: so the name is random, and
+        // nothing may be there.
+        let beside = place.with_file_name(format!(".wharf-{:016x}", RandomState::new().build_hasher().finish()));
+        let mut new = fs::File::create_new(&beside).map_err(failed)?;
+        let written = std::io::Write::write_all(&mut new, &content).and_then(|()| fs::rename(&beside, &place));
+        written.map_err(|error| {
             fs::remove_file(&beside).ok();
             failed(error)
         })?;

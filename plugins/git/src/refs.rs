@@ -52,7 +52,7 @@ impl Lock {
     pub fn commit(mut self, content: &[u8]) -> Result<()> {
         let failed =
             |error: std::io::Error| Error::failed(format!("{} cannot be written: {error}", self.file.display()));
-        self.new.write_all(content).map_err(failed)?;
+        self.new.write_all(content).and_then(|()| self.new.sync_data()).map_err(failed)?;
         fs::rename(&self.lock, &self.file).map_err(failed)?;
         self.done = true;
         Ok(())

@@ -49,6 +49,7 @@ class Looking(Folder):
         self.assertTrue(_fetches(sources))
         self.assertFalse(_fetches([one for one in sources if one[0].name != "c.py"]))
 
+    @unittest.skipUnless(importlib.util.find_spec("componentize_py"), "needs componentize-py")
     def test_a_wrong_line_is_told(self) -> None:
         plugin = self.write("plugin.py", "x = 1\ndef f(:\n")
         with self.assertRaisesRegex(BuildError, r"invalid syntax \(plugin\.py, line 2\)"):

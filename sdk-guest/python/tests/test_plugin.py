@@ -256,14 +256,14 @@ class Asking(unittest.TestCase):
             return "deleted" if sure.really else "kept"
 
         asked = called(self.plugin, "purge")
-        self.assertEqual(asked, Round({"question-1": Form("Delete 14 notes?", Sure)}, None))
+        self.assertEqual(asked, Round({"delete-14-notes-97b32d4f": Form("Delete 14 notes?", Sure)}, None))
         self.assertEqual(ran, [])
-        accepted = {"question-1": Answer("accepted", '{"really": true}')}
+        accepted = {"delete-14-notes-97b32d4f": Answer("accepted", '{"really": true}')}
         self.assertEqual(called(self.plugin, "purge", answers=accepted), Result(["deleted"]))
-        declined = {"question-1": Answer("declined")}
+        declined = {"delete-14-notes-97b32d4f": Answer("declined")}
         self.assertEqual(called(self.plugin, "purge", answers=declined), Result(["kept: NotGiven('declined')"]))
-        wrong = {"question-1": Answer("accepted", "{}")}
-        with self.assertRaisesRegex(Failure, "the answer to `question-1` does not fit its form: the answer lacks `really`"):
+        wrong = {"delete-14-notes-97b32d4f": Answer("accepted", "{}")}
+        with self.assertRaisesRegex(Failure, "the answer to `delete-14-notes-97b32d4f` does not fit its form: the answer lacks `really`"):
             called(self.plugin, "purge", answers=wrong)
 
     def test_a_question_that_was_swallowed_is_asked_all_the_same(self) -> None:
@@ -276,8 +276,8 @@ class Asking(unittest.TestCase):
                 return "went on"
 
         asked = called(self.plugin, "careless")
-        self.assertEqual(list(asked.questions), ["question-1"])
-        yes = {"question-1": Answer("accepted", '{"answer": true}')}
+        self.assertEqual(list(asked.questions), ["yes-067b605d"])
+        yes = {"yes-067b605d": Answer("accepted", '{"answer": true}')}
         self.assertEqual(called(self.plugin, "careless", answers=yes), Result(["True"]))
         schema = {"type": "object", "properties": {"answer": {"type": "boolean"}}, "required": ["answer"]}
         self.assertEqual(_call.form_schema(bool), schema)
@@ -293,11 +293,11 @@ class Asking(unittest.TestCase):
             return f"{one} {two} {kept()}"
 
         first = called(self.plugin, "both")
-        self.assertEqual((list(first.questions), first.state), (["question-1"], b'"one"'))
-        answers = {"question-1": Answer("accepted", '{"answer": "a"}')}
+        self.assertEqual((list(first.questions), first.state), (["one-63c43228"], b'"one"'))
+        answers = {"one-63c43228": Answer("accepted", '{"answer": "a"}')}
         second = called(self.plugin, "both", answers=answers, state=first.state)
-        self.assertEqual((list(second.questions), second.state), (["question-2"], b'{"one": "a"}'))
-        answers["question-2"] = Answer("accepted", '{"b": 1}')
+        self.assertEqual((list(second.questions), second.state), (["two-0dc492c3"], b'{"one": "a"}'))
+        answers["two-0dc492c3"] = Answer("accepted", '{"b": 1}')
         last = called(self.plugin, "both", answers=answers, state=second.state)
         self.assertEqual(last, Result(["a {'b': 1} {'one': 'a'}"]))
 

@@ -186,7 +186,7 @@ def _fetches(sources: Sequence[tuple[Path, ast.Module]]) -> bool:
 def _outside(file: str, mounted: Sequence[Path]) -> Path | None:
     """A file of the component's, as this machine calls it. None for what componentize-py brings."""
     first, _, rest = file.lstrip("/").partition("/")
-    return mounted[int(first)] / rest if first.isdigit() and int(first) > 0 else None
+    return mounted[int(first)] / rest if first.isdigit() and 0 < int(first) < len(mounted) else None
 
 
 def _listing(folder: Path, made: Path) -> str:

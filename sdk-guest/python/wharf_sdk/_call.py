@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, Union, overload
@@ -135,7 +137,7 @@ class Call:
     more: str = "{}"
     asking: dict[str, Question] = field(default_factory=dict)
     next_state: bytes | None = None
-    asked: int = 0
+    asked: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.next_state = self.state
@@ -204,11 +206,21 @@ def ask_all(questions: Mapping[str, Question]) -> dict[str, Any]:
     return {key: _read(key, question, call.answers[key]) for key, question in questions.items()}
 
 
+def _key(question: Question, call: Call) -> str:
+    """What tells this question from all others, so that no answer is taken for that to another."""
+    asked = f"{type(question).__name__} {getattr(question, 'message', '')}"
+    if isinstance(question, Sample):
+        asked += json.dumps(question.params(), sort_keys=True)
+    words = re.sub("[^a-z0-9]+", "-", asked.split(" ", 1)[1].lower()).strip("-")[:32]
+    key = f"{words or type(question).__name__.lower()}-{zlib.crc32(asked.encode()):08x}"
+    call.asked[key] = call.asked.get(key, 0) + 1
+    return key if call.asked[key] == 1 else f"{key}-{call.asked[key]}"
+
+
 def _ask(question: Question, key: str | None) -> Any:
     call = _call("ask")
     if key is None:
-        call.asked += 1
-        key = f"question-{call.asked}"
+        key = _key(question, call)
     return ask_all({key: question})[key]
 
 
@@ -220,8 +232,8 @@ def ask(message: str, of: Any, *, key: str | None = None) -> Any:
     """Puts a form to the person and returns what they entered, or `NotGiven`, which is false.
 
     The first time, this ends the call. Then wharf asks the person and calls the function again from its start, and this
-    returns the answer. So do nothing before it that must not happen twice. Questions are told apart by their order; those
-    whose order can vary need a `key`.
+    returns the answer. So do nothing before it that must not happen twice. Questions are told apart by what they say,
+    and equal ones by their order; `key` names one, for tests and for words that change.
     """
     return _ask(Form(message, of), key)
 

@@ -15,9 +15,22 @@ from . import _errors, _wasm, plugin
 LATER = ["encodings.ascii", "encodings.latin_1", "encodings.cp1252", "encodings.utf_16", "encodings.utf_8_sig", "_strptime"]
 
 
+opened: set[str] = set()
+"""Files that were opened while the plugin was imported: it is made of them as well."""
+importing = False
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if importing and event == "open" and isinstance(arguments[0], str):
+        opened.add(arguments[0])
+
+
 def load(module: str, roots: list[str], later: list[str], report: str) -> None:
     """Imports the plugin. `later`: what its functions import. `report`: the file to write to."""
+    global importing
     _errors.roots[:] = roots
+    sys.addaudithook(_note)
+    importing = True
     _wasm.prepare()
     said: dict[str, Any] = {}
     try:
@@ -32,7 +45,7 @@ def load(module: str, roots: list[str], later: list[str], report: str) -> None:
         said["sections"] = plugin.sections()
         said.update(tools=list(plugin.tools), resources=list(plugin.resources), prompts=list(plugin.prompts))
         said["files"] = sorted(
-            {str(one.__file__) for one in list(sys.modules.values()) if getattr(one, "__file__", None)}
+            {str(one.__file__) for one in list(sys.modules.values()) if getattr(one, "__file__", None)} | opened
         )
     except BaseException as error:
         said["error"] = _errors.told(error)
@@ -43,6 +56,7 @@ def load(module: str, roots: list[str], later: list[str], report: str) -> None:
             said["missing"], said["at"] = error.name, at[0] if at else module
         raise
     finally:
+        importing = False
         with open(report, "w", encoding="utf-8") as file:
             json.dump(said, file)
         # What is there now stays: who looks for garbage need not look at it, and so does not touch its memory in each call.

@@ -12,6 +12,9 @@ use crate::{
     operation::{CallError, ToolAnswer},
 };
 
+/// The most arguments that a command gets.
+const MAX_ARGUMENTS: usize = 10_000;
+
 /// A tool that runs a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandTool {
@@ -294,7 +297,7 @@ impl CommandTool {
         let mut argv = vec![program.to_owned()];
         let stdin = match &self.argv {
             None => {
-                for value in given.get("args").and_then(Value::as_array).into_iter().flatten() {
+                for value in given.get("args").and_then(Value::as_array).into_iter().flatten().take(MAX_ARGUMENTS + 1) {
                     argv.push(value.as_str().ok_or("`args` holds texts")?.to_owned());
                 }
                 given.get("stdin").and_then(Value::as_str).map(str::to_owned)
@@ -322,6 +325,9 @@ impl CommandTool {
                 self.stdin.as_ref().and_then(|template| template.fill(&values))
             }
         };
+        if argv.len() > MAX_ARGUMENTS {
+            return Err(format!("a command takes at most {MAX_ARGUMENTS} arguments here"));
+        }
         if argv.iter().any(|argument| argument.contains('\0')) {
             return Err("an argument of a command holds no NUL".into());
         }
@@ -337,6 +343,18 @@ impl CommandTool {
         for (name, param) in &self.params {
             let value = given.get(name).or(param.default.as_ref());
             let text = |value: &Value| match value {
+                // The schema says so too, but it may be that of the config before this one.
+                Value::String(text) if !param.one_of.is_empty() && !param.one_of.contains(text) => {
+                    Err(format!("`{name}` is none of: {}", param.one_of.join(", ")))
+                }
+                Value::Number(number) if matches!(param.ty, ParamType::Integer) => match number.as_f64() {
+                    // JSON does not tell 5.0 from 5, and a command does.
+                    Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
+                        Ok((float as i64).to_string())
+                    }
+                    _ if number.is_f64() => Err(format!("`{name}` is no integer")),
+                    _ => Ok(number.to_string()),
+                },
                 Value::String(text) => Ok(text.clone()),
                 Value::Number(number) => Ok(number.to_string()),
                 _ => Err(format!("`{name}` is of another type")),

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value;
 use wasmtime::{
     AsContextMut,
     component::{
@@ -131,6 +132,13 @@ struct Collector<'a> {
     left: usize,
 }
 
+/// The most that a schema may have, as the contract says it of all tools.
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+const MAX_SCHEMA_DEPTH: usize = 32;
+
+/// What a flag that is set takes in memory, for each byte that is paid for its name at least.
+const BYTES_OF_A_FLAG: usize = 14;
+
 impl Collector<'_> {
     fn add(
         &mut self,
@@ -168,6 +176,19 @@ impl Collector<'_> {
             self.refuse(format!("{whole}: another function has the name {tool_name} as a tool"));
             return Ok(());
         }
+        let input = schema::input(&signature);
+        let output = schema::output(&signature);
+        let (deepest, longest) = [Some(&input), output.as_ref()]
+            .into_iter()
+            .flatten()
+            .fold((0, 0), |(deep, long), one| (deep.max(depth(one)), long.max(one.to_string().len())));
+        if deepest > MAX_SCHEMA_DEPTH || longest > MAX_SCHEMA_BYTES {
+            self.refuse(format!(
+                "{whole}: its schema would have {longest} bytes and be {deepest} deep; {MAX_SCHEMA_BYTES} and \
+                 {MAX_SCHEMA_DEPTH} are the most"
+            ));
+            return Ok(());
+        }
         let described = self.docs.function(interface, name).map(str::to_owned);
         let description = described.unwrap_or_else(|| {
             let of = interface.map(|interface| format!(" of {}", shown(interface))).unwrap_or_default();
@@ -176,8 +197,8 @@ impl Collector<'_> {
         let tool = Tool {
             name: tool_name,
             description,
-            input_schema: schema::input(&signature).to_string(),
-            details: schema::output(&signature).map(|output| details(Some(output.to_string()))),
+            input_schema: input.to_string(),
+            details: output.map(|output| details(Some(output.to_string()))),
         };
         let texts = tool.description.len() + tool.input_schema.len() + 2 * tool.name.len();
         let output = tool.details.as_ref().and_then(|details| details.output_schema.as_ref()).map_or(0, String::len);
@@ -194,6 +215,16 @@ impl Collector<'_> {
             _ => {}
         }
     }
+}
+
+/// How deep a schema is nested.
+fn depth(value: &Value) -> usize {
+    let inside = match value {
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Object(members) => members.values().map(depth).max(),
+        _ => return 0,
+    };
+    1 + inside.unwrap_or_default()
 }
 
 fn details(output_schema: Option<String>) -> ToolDetails {
@@ -242,8 +273,11 @@ impl Function {
         (account, most, output): (&Account, usize, usize),
     ) -> Result<ToolAnswer, CallError> {
         let trap = |error: wasmtime::Error| call_error(&error);
-        let function = instance.get_func(&mut store, &self.index).ok_or(CallError::NoInterface("tools"))?;
+        let function = instance.get_func(&mut store, self.index).ok_or(CallError::NoInterface("tools"))?;
         let (arguments, purse) = self.arguments(json, account, most)?;
+        let flags = self.signature.result.as_ref().filter(|ty| ty.has_flags());
+        let flags = flags.map(|_| account.charge(output.saturating_mul(BYTES_OF_A_FLAG))).transpose();
+        let _flags = flags.map_err(|_| CallError::TotalMemory)?;
         let mut results = vec![Val::Bool(false); usize::from(self.signature.result.is_some())];
         function.call_async(&mut store, &arguments, &mut results).await.map_err(trap)?;
         drop((arguments, purse));

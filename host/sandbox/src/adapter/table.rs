@@ -351,6 +351,12 @@ fn hostile_types_end_early() {
     let found = functions(&wit, None).unwrap();
     assert_eq!(found.all.len(), 1);
     assert!(found.refused[0].contains("more than 2000"), "{:?}", found.refused);
+    // The schema of a tuple holds its items twice, so that of twenty, one in the other, would have a million of them.
+    let tuples = format!("package a:b; world w {{ export f: func(t: {}u8{}); }}", "tuple<".repeat(20), ">".repeat(20));
+    assert!(functions(&tuples, None).unwrap().refused[0].contains("more than 2000"));
+    // Few types make a schema that nobody reads.
+    let deep = format!("package a:b; world w {{ export f: func(r: {}u8{}); }}", "result<".repeat(12), ">".repeat(12));
+    assert!(functions(&deep, None).unwrap().refused[0].contains("deep; 65536 and 32"), "{deep}");
     let deep = format!("package a:b; world w {{ export f: func(l: {}u8{}); }}", "list<".repeat(60), ">".repeat(60));
     assert!(functions(&deep, None).unwrap().refused[0].contains("32 deep"));
     let many: String = (0..1001).map(|at| format!(" export x{at}: func();")).collect();

@@ -44,6 +44,21 @@ pub(crate) enum Int {
     U64,
 }
 
+impl Ty {
+    /// Whether there are flags in it. Each that is set is a text of its own, and costs far more than its name has bytes.
+    pub(crate) fn has_flags(&self) -> bool {
+        match self {
+            Self::Flags(_) => true,
+            Self::List(of) | Self::Option(of) => of.has_flags(),
+            Self::Record(fields) => fields.iter().any(|(_, ty)| ty.has_flags()),
+            Self::Tuple(types) => types.iter().any(Self::has_flags),
+            Self::Variant(cases) => cases.iter().filter_map(|(_, ty)| ty.as_ref()).any(Self::has_flags),
+            Self::Result(ok, err) => [ok, err].into_iter().flatten().any(|ty| ty.has_flags()),
+            _ => false,
+        }
+    }
+}
+
 impl Int {
     /// The smallest and the largest value.
     pub(crate) fn bounds(self) -> (i128, i128) {
@@ -118,7 +133,10 @@ impl<'a> Decoder<'a> {
     }
 
     fn spend(&mut self, name: &str) -> Result<(), String> {
-        let cost = 1 + name.len() / NAME_BYTES;
+        self.pay(1 + name.len() / NAME_BYTES)
+    }
+
+    fn pay(&mut self, cost: usize) -> Result<(), String> {
         match self.left.checked_sub(cost) {
             Some(left) => {
                 self.left = left;
@@ -175,7 +193,13 @@ impl<'a> Decoder<'a> {
                 }
                 Ty::Record(fields)
             }
-            Type::Tuple(tuple) => Ty::Tuple(tuple.types().map(|ty| self.ty(&ty, depth)).collect::<Result<_, _>>()?),
+            Type::Tuple(tuple) => {
+                let before = self.left;
+                let types = tuple.types().map(|ty| self.ty(&ty, depth)).collect::<Result<_, _>>()?;
+                // An argument may be an object as well, so that its schema holds each item twice.
+                self.pay(before - self.left)?;
+                Ty::Tuple(types)
+            }
             Type::Variant(variant) => {
                 let mut cases = Vec::new();
                 for case in variant.cases() {

@@ -10,7 +10,6 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Command;
 
 use super::project::Project;
@@ -79,11 +78,9 @@ fn check_needs(project: &Project) -> Result<()> {
 async fn run(project: &Project, command: &str) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).stdout(std::io::stderr());
-    // In a group of its own, it can be stopped together with all that it starts.
-    let mut child = shell.process_group(0).spawn().context("there is no sh to run it")?;
-    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).map(Group);
+    // It stays in the group of the terminal, so that ctrl-c ends it with all that it has started.
+    let mut child = shell.kill_on_drop(true).spawn().context("there is no sh to run it")?;
     let status = child.wait().await?;
-    std::mem::forget(group);
     ensure!(status.success(), "`{}` {}", shown(command), ended(status));
     Ok(())
 }
@@ -99,15 +96,5 @@ fn ended(status: ExitStatus) -> String {
         (Some(127), _) => "ended with code 127: a program that it names is missing".to_owned(),
         (Some(code), _) => format!("ended with code {code}"),
         (None, signal) => format!("was ended by signal {}", signal.unwrap_or_default()),
-    }
-}
-
-/// The processes of a command, which end when nobody waits for it any more.
-struct Group(Pid);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // It may be over already.
-        kill_process_group(self.0, Signal::TERM).ok();
     }
 }

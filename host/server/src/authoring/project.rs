@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
 use crate::{
@@ -26,6 +27,8 @@ struct Written {
     build: WrittenBuild,
     #[serde(default)]
     dev: toml::Table,
+    #[serde(default)]
+    secrets: toml::Table,
 }
 
 #[derive(Debug, Deserialize)]
@@ -57,6 +60,8 @@ pub struct Project {
     pub build: Build,
     /// What `[plugins.NAME]` would say in a config.
     dev: toml::Table,
+    /// What `[secrets]` would say.
+    secrets: toml::Table,
 }
 
 /// How the plugin is built.
@@ -66,8 +71,8 @@ pub struct Build {
     pub command: String,
     /// Absolute. What the command makes: a component, or a core module that becomes one.
     pub artifact: PathBuf,
-    /// Patterns of the files that the plugin is made of.
-    pub watch: Vec<String>,
+    /// Which files the plugin is made of, by their paths in its folder. None: every file counts.
+    pub watch: Option<GlobSet>,
     /// Programs that have to be there, and how to get them. `a|b`: one of the two.
     pub needs: BTreeMap<String, String>,
     pub setup: Option<Setup>,
@@ -100,7 +105,7 @@ impl Project {
 
     /// The error begins with the line, where there is one.
     fn parse(text: &str, folder: PathBuf) -> Result<Self> {
-        let Written { name, build, mut dev } = explain::toml(text).map_err(anyhow::Error::msg)?;
+        let Written { name, build, mut dev, secrets } = explain::toml(text).map_err(anyhow::Error::msg)?;
         config::check_id(&name).context(" name")?;
         let WrittenBuild { command, artifact, watch, needs, setup } = build;
         ensure!(!command.trim().is_empty(), " build.command is empty; it is the command that makes {artifact}");
@@ -110,6 +115,7 @@ impl Project {
             ensure!(plain && !path.is_empty(), " {key}: {path:?} is not a path below the folder of {FILE}");
             Ok(folder.join(relative))
         };
+        let watch = patterns(&watch).context(" build.watch")?;
         let artifact = inside(&artifact, "build.artifact")?;
         let setup = setup.map(|WrittenSetup { command, makes }| {
             anyhow::Ok(Setup { command, makes: inside(&makes, "build.setup.makes")? })
@@ -119,7 +125,7 @@ impl Project {
             ensure!(!dev.contains_key(key), " [dev] has the key `{key}`, which follows from [build]");
         }
         make_absolute(&mut dev, &folder);
-        Ok(Self { folder, name, build: Build { command, artifact, watch, needs, setup }, dev })
+        Ok(Self { folder, name, build: Build { command, artifact, watch, needs, setup }, dev, secrets })
     }
 
     /// What `[plugins.NAME]` would say in a config.
@@ -133,8 +139,21 @@ impl Project {
         let component = component.to_str().context("the path of the component is not UTF-8")?;
         plugin.insert("path".to_owned(), component.into());
         let plugins = toml::Table::from_iter([(self.name.clone(), plugin.into())]);
-        Ok(toml::to_string(&toml::Table::from_iter([("plugins".to_owned(), plugins.into())]))?)
+        let secrets = ("secrets".to_owned(), self.secrets.clone().into());
+        Ok(toml::to_string(&toml::Table::from_iter([secrets, ("plugins".to_owned(), plugins.into())]))?)
     }
+}
+
+/// The patterns of a project. None: it has none, and every file counts.
+fn patterns(watch: &[String]) -> Result<Option<GlobSet>> {
+    if watch.is_empty() {
+        return Ok(None);
+    }
+    let mut all = GlobSetBuilder::new();
+    for pattern in watch {
+        all.add(GlobBuilder::new(pattern).literal_separator(true).build()?);
+    }
+    Ok(Some(all.build()?))
 }
 
 /// Makes the folders that are granted absolute, since the config that they get into lies elsewhere.
@@ -163,7 +182,7 @@ mod tests {
     #[test]
     fn a_project_becomes_a_config() {
         let text = format!(
-            "{SMALLEST}[dev]\nconfig = {{ unit = 'C' }}\n[dev.grants]\nroots = 'read'\ndirs = [{{ host = 'data', guest = '/d', access = 'read' }}]\n"
+            "{SMALLEST}[secrets.t]\nenv = 'T'\n[dev]\nconfig = {{ unit = 'C' }}\n[dev.grants]\nroots = 'read'\ndirs = [{{ host = 'data', guest = '/d', access = 'read' }}]\n"
         );
         let project = parse(&text).unwrap();
         assert_eq!(project.build.artifact, Path::new("/p/dist/a.wasm"));
@@ -171,6 +190,7 @@ mod tests {
         assert!(written.contains("path = \"/t/a.wasm\"") && written.contains("\"/p/data\""), "{written}");
         let config = config::from_text(&written, None, &config::CommandLine::default()).unwrap();
         assert_eq!(config.plugins[0].id, "a");
+        assert!(config.egress.secrets.contains_key("t"));
     }
 
     #[test]
@@ -180,6 +200,7 @@ mod tests {
             ("name = 'a'\n[build]\ncomand = 'x'", "3: unknown key `comand`; did you mean `command`?"),
             ("name = 'a'\n[build]\ncommand = ' '\nartifact = 'a'", "build.command is empty"),
             ("name = 'a'\n[build]\ncommand = 'x'\nartifact = '../a'", "build.artifact: \"../a\" is not a path below"),
+            ("name = 'a'\n[build]\ncommand = 'x'\nartifact = 'a'\nwatch = ['src/{']", "build.watch"),
             ("name = 'A b'\n[build]\ncommand = 'x'\nartifact = 'a'", "name"),
             (&format!("{SMALLEST}[dev]\npath = 'x'"), "[dev] has the key `path`"),
         ] {

@@ -9,9 +9,6 @@ use std::{
     time::SystemTime,
 };
 
-use anyhow::{Context, Result};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-
 use super::project::{FILE, Project};
 use crate::base::folders::{Folders, leading_to};
 
@@ -35,23 +32,23 @@ pub struct State {
 
 impl Sources {
     /// Begins to watch them.
-    pub fn watch(project: &Project) -> Result<Self> {
+    pub fn watch(project: &Project) -> Self {
         let mut sources = Self { folders: Folders::new(|_| false), state: State::default() };
-        sources.look(project)?;
+        sources.look(project);
         // A file that changed before its folder was watched.
-        sources.look(project)?;
-        Ok(sources)
+        sources.look(project);
+        sources
     }
 
     /// Looks at them anew, and says whether they are other than they were.
-    pub fn look(&mut self, project: &Project) -> Result<bool> {
-        let now = State::of(project)?;
+    pub fn look(&mut self, project: &Project) -> bool {
+        let now = State::of(project);
         let mut folders: HashSet<PathBuf> = now.folders.iter().cloned().collect();
         folders.extend(leading_to([project.folder.join(FILE)]));
         self.folders.follow(folders);
         let changed = now.files != self.state.files;
         self.state = now;
-        Ok(changed)
+        changed
     }
 
     /// Waits until they may have changed.
@@ -61,8 +58,7 @@ impl Sources {
 }
 
 impl State {
-    fn of(project: &Project) -> Result<Self> {
-        let wanted = patterns(&project.build.watch).context("build.watch")?;
+    fn of(project: &Project) -> Self {
         let mut state = Self::default();
         let mut folders = vec![project.folder.clone()];
         while let Some(folder) = folders.pop() {
@@ -77,7 +73,7 @@ impl State {
                     if !is_link && !name.starts_with('.') && !OF_TOOLS.contains(&&*name) {
                         folders.push(path);
                     }
-                } else if is_source(&wanted, &path, project) && state.files.len() < MOST {
+                } else if is_source(&path, project) && state.files.len() < MOST {
                     state.files.push((path, metadata.modified().ok(), metadata.len()));
                 }
             }
@@ -86,26 +82,14 @@ impl State {
             }
         }
         state.files.sort();
-        Ok(state)
+        state
     }
 }
 
-fn is_source(wanted: &Option<GlobSet>, path: &Path, project: &Project) -> bool {
+fn is_source(path: &Path, project: &Project) -> bool {
     let Ok(inside) = path.strip_prefix(&project.folder) else { return false };
     inside == Path::new(FILE)
-        || (path != project.build.artifact && wanted.as_ref().is_none_or(|wanted| wanted.is_match(inside)))
-}
-
-/// The patterns of a project. None: it has none, and every file counts.
-fn patterns(watch: &[String]) -> Result<Option<GlobSet>> {
-    if watch.is_empty() {
-        return Ok(None);
-    }
-    let mut all = GlobSetBuilder::new();
-    for pattern in watch {
-        all.add(GlobBuilder::new(pattern).literal_separator(true).build()?);
-    }
-    Ok(Some(all.build()?))
+        || (path != project.build.artifact && project.build.watch.as_ref().is_none_or(|wanted| wanted.is_match(inside)))
 }
 
 #[cfg(test)]
@@ -125,7 +109,7 @@ mod tests {
         write("plugin.toml", &toml("['src/**', '*.mod']"));
         write("src/deep/a.rs", "1");
         let project = Project::open(place.path()).unwrap();
-        let mut before = State::of(&project).unwrap();
+        let mut before = State::of(&project);
         for (path, counts) in [
             ("src/deep/a.rs", true),
             ("src/new.rs", true),
@@ -138,15 +122,15 @@ mod tests {
             ("plugin.toml", true),
         ] {
             write(path, &format!("{}# {path}", toml("[]")));
-            let now = State::of(&project).unwrap();
+            let now = State::of(&project);
             assert_eq!(now.files != before.files, counts, "{path}");
             before = now;
         }
         let everything = Project::open(place.path()).unwrap();
-        let before = State::of(&everything).unwrap();
+        let before = State::of(&everything);
         write("out.wasm", "again");
-        assert_eq!(State::of(&everything).unwrap().files, before.files);
+        assert_eq!(State::of(&everything).files, before.files);
         write("README.md", "again");
-        assert_ne!(State::of(&everything).unwrap().files, before.files);
+        assert_ne!(State::of(&everything).files, before.files);
     }
 }

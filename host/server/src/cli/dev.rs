@@ -5,7 +5,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "keeps what is served in a folder of its own")]
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -34,14 +34,18 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
     let command_line = CommandLine { roots: command.roots, listen: command.listen, ..CommandLine::default() };
     let builder = Wharf::builder().config_file(served.config()).command_line(command_line).roots_in_home();
     let builder = builder.observer(Calls).progress(|text| tracing::info!("{text}"));
-    let transports = Transports { stdio: command.stdio, http: Some(Vec::new()), with_parent: command.stdio };
-    let sources = Sources::watch(&project)?;
+    let transports =
+        Transports { stdio: command.stdio, http: Some(Vec::new()), with_parent: command.stdio, hangup_ends: true };
+    let sources = Sources::watch(&project);
     tokio::select! {
         ended = serve_all(builder, transports) => ended?,
         ended = follow(project, sources, &served) => ended?,
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// How long to wait before a build that may have caused itself.
+const BREATH: Duration = Duration::from_secs(3);
 
 /// Builds, and again whenever a source has changed.
 async fn follow(mut project: Project, mut sources: Sources, served: &Served) -> Result<()> {
@@ -55,16 +59,21 @@ async fn follow(mut project: Project, mut sources: Sources, served: &Served) -> 
             }
             Err(error) => tracing::error!("{error:#}; {}", served.what_is_left()),
         }
-        in_a_row += 1;
-        // A change while it was built counts. But a build that changes what it is made of would go on for ever.
-        while !sources.look(&project)? || in_a_row > 2 {
+        // A change while it was built counts.
+        if sources.look(&project) {
+            in_a_row += 1;
             if in_a_row > 2 {
+                // A build that changes what it is made of would go on for ever, and take all of the machine.
                 tracing::warn!(
-                    "the build changes files that build.watch in plugin.toml names, so they are not sources"
+                    "sources change while they are built; files that the build makes do not belong into build.watch"
                 );
+                tokio::time::sleep(BREATH).await;
             }
+        } else {
             in_a_row = 0;
-            sources.changed().await;
+            while !sources.look(&project) {
+                sources.changed().await;
+            }
         }
         match Project::open(&project.folder) {
             Ok(changed) => project = changed,

@@ -34,18 +34,21 @@ pub(super) struct Transports {
     pub http: Option<Vec<Passed>>,
     /// Whether wharf ends when the process that started it does, even if another process still holds its pipes.
     pub with_parent: bool,
+    /// Whether SIGHUP ends it, as when a terminal is closed, in place of having the config read again.
+    pub hangup_ends: bool,
 }
 
 pub(super) async fn run(run: &Run) -> Result<()> {
     let command_line = run.granted.command_line(&run.plugins);
     let builder = builder(run, command_line)?.roots_in_home();
-    serve_all(builder, Transports { stdio: true, http: None, with_parent: true }).await
+    serve_all(builder, Transports { stdio: true, http: None, with_parent: true, hangup_ends: false }).await
 }
 
 pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let command_line = serve.run.granted.command_line(&serve.run.plugins);
     let builder = builder(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
-    serve_all(builder, Transports { stdio: serve.stdio, http: Some(passed), with_parent: false }).await
+    serve_all(builder, Transports { stdio: serve.stdio, http: Some(passed), with_parent: false, hangup_ends: false })
+        .await
 }
 
 fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
@@ -70,7 +73,7 @@ fn refuse_nothing(file: Option<&Path>, plugins: &[PathBuf]) -> Result<()> {
 /// Serves until stdin or the parent process ends or SIGTERM or ctrl-c comes, whichever is first, then waits for requests under
 /// way. A second signal ends at once.
 pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
-    let Transports { stdio, http, with_parent } = transports;
+    let Transports { stdio, http, with_parent, hangup_ends } = transports;
     // Handlers are installed before wharf announces itself, so that a signal right after that does not end the process at once.
     let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
@@ -103,8 +106,13 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     let again = CancellationToken::new();
     let mut signals = JoinSet::new();
     let reloads = wharf.clone();
+    let hung_up = CancellationToken::new();
+    let hangs_up = hung_up.clone();
     signals.spawn(async move {
         while hangup.recv().await.is_some() {
+            if hangup_ends {
+                return hangs_up.cancel();
+            }
             if is_service {
                 manager::reloading();
             }
@@ -128,6 +136,7 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
         async move {
             tokio::select! {
                 () = ends.next() => {}
+                () = hung_up.cancelled() => {}
                 () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
                 () = stop.cancelled() => {}
             }
