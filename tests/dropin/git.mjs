@@ -223,6 +223,17 @@ async function hostile(ours, at, home, open, complain) {
     if (!result.isError || !says.test(result.content[0].text)) complain(`git: ${tool} does not refuse with ${says}: ${JSON.stringify(result)}`);
     if (readdirSync(elsewhere).length > 0 || existsSync(join(at, '.git/hooks/pre-commit'))) complain(`git: ${tool} did what a repository wanted: ${says}`);
   }
+  // A link that has a name to which a checkout might write on its way, were that name one that can be known.
+  const repository = new Repository(at, home);
+  repository.history();
+  repository.write({ x: `[core]\n\tfsmonitor = touch ${elsewhere}/ran\n`, y: '.git/config' });
+  const [file, link] = ['x', 'y'].map((name) => repository.git('hash-object', '-w', name).trim());
+  for (const name of ['x', 'y']) unlinkSync(join(at, name));
+  const tree = repository.mktree(`120000 blob ${link}\t.wharf-${file}\n100644 blob ${file}\tx\n`);
+  repository.git('update-ref', 'refs/heads/evil', repository.git('commit-tree', tree, '-m', 'evil').trim());
+  const config = readFileSync(join(at, '.git/config'), 'utf8');
+  const result = await ours.call('git_checkout', { repo_path: at, branch_name: 'evil' });
+  if (result.isError || readFileSync(join(at, '.git/config'), 'utf8') !== config) complain(`git: a checkout wrote through a link: ${JSON.stringify(result)}`);
 }
 
 export async function git({ start, python, home, env, complain, show }) {
