@@ -1,6 +1,12 @@
 //! Switches the work tree to another branch or commit, if nothing is lost by that.
 
-use std::{collections::hash_map::RandomState, fs, hash::BuildHasher, io::Read, path::Path};
+use std::{
+    collections::hash_map::RandomState,
+    fs,
+    hash::{BuildHasher, Hasher},
+    io::Read,
+    path::Path,
+};
 
 use gix::{
     Repository,
