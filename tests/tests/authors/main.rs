@@ -1,7 +1,7 @@
 //! What authors of plugins work with: `wharf test`, with the real binary on the plugins of this repository.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
-#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cases;
 mod failing;
