@@ -217,7 +217,7 @@ async fn a_bad_file_leaves_the_last_good_one() {
     for (what, bytes, says) in [
         ("empty", &b""[..], "not WebAssembly"),
         ("script", b"#!/bin/sh\n", "not WebAssembly"),
-        ("core", core, "not a component"),
+        ("core", core, "neither exports `_start`"),
         ("half", &good[..good.len() / 2], "does not compile"),
         ("flipped", &flipped, "does not compile"),
     ] {

@@ -222,7 +222,7 @@ async fn what_would_not_be_served_is_not_written() {
     // Something else that is wrong does not keep a plugin out.
     folder.config("[plugins.other]\npath = 'nowhere.wasm'\n");
     let before = written(&folder);
-    let foreign = "(component (import \"acme:db/query@1.0.0\" (instance)))";
+    let foreign = "(component (import \"acme:db/query@1.0.0\" (instance (export \"ask\" (func)))))";
     folder.write("plugins/foreign.wasm", wat::parse_str(foreign).unwrap());
     let (code, shown, _) = Terminal::start(&folder, &["add", "plugins/foreign.wasm"]).end().await;
     assert_eq!(code, Some(2));

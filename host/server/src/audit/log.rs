@@ -78,7 +78,7 @@ impl Log {
 
     /// Whether it cannot be written at the moment.
     pub fn is_failing(&self) -> bool {
-        self.state().failing.load(Ordering::Relaxed)
+        self.state().failing.load(Ordering::Acquire)
     }
 
     /// Writes the last line, and waits a while for all to be written.
@@ -124,7 +124,7 @@ impl Log {
         let continues = self.on_failure == OnFailure::Continue;
         match told.try_recv() {
             Ok(Ok(seq)) => return Promise::known(Ok(Some(seq))),
-            _ if continues && self.state().failing.load(Ordering::Relaxed) => return Promise::known(Ok(None)),
+            _ if continues && self.state().failing.load(Ordering::Acquire) => return Promise::known(Ok(None)),
             Ok(Err(unrecorded)) if !continues => return Promise::known(Err(unrecorded)),
             Ok(Err(_)) => return Promise::known(Ok(None)),
             Err(_) => {}
@@ -170,7 +170,7 @@ impl Journal for Log {
 
     fn room(&self, bytes: usize) -> Promise<Room> {
         let refuses = self.on_failure == OnFailure::Refuse;
-        if refuses && self.state().failing.load(Ordering::Relaxed) {
+        if refuses && self.state().failing.load(Ordering::Acquire) {
             return self.refuse();
         }
         let room = self.room_now(bytes);
@@ -222,7 +222,7 @@ impl Journal for Log {
     }
 
     fn can_record(&self) -> bool {
-        self.on_failure == OnFailure::Continue || !self.state().failing.load(Ordering::Relaxed)
+        self.on_failure == OnFailure::Continue || !self.state().failing.load(Ordering::Acquire)
     }
 }
 

@@ -471,10 +471,11 @@ impl Writer {
 
     fn failed(&mut self, error: &io::Error) {
         let now = Instant::now();
+        // It comes first: whoever is told that its answer is withheld may call again at once, and that call must not run.
+        self.state.failing.store(true, Ordering::Release);
         for line in &mut self.waiting {
             line.told(Err(Unrecorded));
         }
-        self.state.failing.store(true, Ordering::Relaxed);
         let problem = error.to_string();
         let failure = self.failure.get_or_insert_with(|| Failure {
             since: now,
