@@ -33,7 +33,7 @@ cargo xtask conformance  drives wharf with the official conformance suite and ot
 cargo xtask dropin       asks the reference servers and the plugins that take their place the same; --timing; needs npm, Python 3
 cargo xtask adapted      serves programs that others compiled to WebAssembly; --brief for one; needs Python 3
 cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
-cargo xtask languages    makes plugins in every language as authors do, and tests them; --only LANG; needs npm and Python 3
+cargo xtask languages    makes plugins in every language as authors do, and tests them; --only LANG, --abilities; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
 cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler

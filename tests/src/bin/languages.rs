@@ -1,7 +1,7 @@
 //! What an author does, in each language: makes a folder, begins `wharf dev`, edits, and a connected client hears of it; tests; and
 //! then a plugin that uses everything there is. Prints how long each step took.
 //!
-//! `--only LANG` for one language. The tools of the languages have to be on PATH.
+//! `--only LANG` for one language, `--abilities` for the last part alone. The tools of the languages have to be on PATH.
 
 #![expect(
     clippy::disallowed_methods,
@@ -166,11 +166,12 @@ fn say(text: &str) {
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let mut only = None;
+    let (mut only, mut abilities_alone) = (None, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
+            "--abilities" => abilities_alone = true,
             "--only" => only = Some(arguments.next().context("--only LANG")?),
-            other => bail!("{other}: what is this? There is --only LANG"),
+            other => bail!("{other}: what is this? There are --only LANG and --abilities"),
         }
     }
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?.to_path_buf();
@@ -179,18 +180,26 @@ async fn main() -> Result<()> {
     let place = Place { work, workspace };
     let chosen: Vec<&str> = LANGUAGES.into_iter().filter(|one| only.as_ref().is_none_or(|only| only == one)).collect();
     ensure!(!chosen.is_empty(), "there are: {}", LANGUAGES.join(", "));
-    say(&format!(
-        "{:<8} {:>6} {:>8} {:>13} {:>15} {:>6} {:>9}",
-        "", "new s", "set up s", "tool there s", "edit to heard s", "test s", "KiB"
-    ));
-    for language in &chosen {
-        tries_out(&place, language).await.with_context(|| format!("{language}: from an empty folder"))?;
+    if !abilities_alone {
+        try_out_all(&place, &chosen).await?;
     }
     let server = Server::start().await?;
     for language in chosen {
         uses_everything(&place, &server, language)
             .await
             .with_context(|| format!("{language}: the plugin with all abilities"))?;
+    }
+    Ok(())
+}
+
+/// Lets an author begin in each language.
+async fn try_out_all(place: &Place, chosen: &[&str]) -> Result<()> {
+    say(&format!(
+        "{:<8} {:>6} {:>8} {:>13} {:>15} {:>6} {:>9}",
+        "", "new s", "set up s", "tool there s", "edit to heard s", "test s", "KiB"
+    ));
+    for language in chosen {
+        tries_out(place, language).await.with_context(|| format!("{language}: from an empty folder"))?;
     }
     Ok(())
 }
@@ -287,7 +296,7 @@ const SECRET: &str = "token-that-no-guest-sees";
 /// The plugin of the official suite and the abilities that the suite does not look at.
 async fn uses_everything(place: &Place, server: &Server, language: &str) -> Result<()> {
     let plugin = match language {
-        "rust" => place.workspace.join("target/plugins/conformance.wasm"),
+        "rust" => place.workspace.join("target/plugins/abilities.wasm"),
         // It is written in TypeScript, with the same SDK.
         "js" => return Ok(()),
         _ => {
