@@ -228,11 +228,12 @@ impl Pipe {
         let pipe = Arc::clone(self);
         self.tracker.spawn(async move {
             let answer = tokio::select! {
-                answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => answer,
-                // A cancelled request gets no answer and no other messages.
+                // A cancelled request gets no answer and no other messages, whatever ends it at the same time.
+                biased;
                 () = entered.cancelled.cancelled() => return,
                 // Nobody is left to read the answer.
                 () = pipe.outbox.closed() => return,
+                answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => answer,
             };
             ctx.let_progress_arrive().await;
             let listened = answer.is_ok() && request.known() == Some(Method::Listen);
