@@ -160,8 +160,12 @@ impl Collector<'_> {
         let mut decoder = Decoder::new(resources, self.left);
         let signature = decoder.signature(function);
         self.left = decoder.left_of_all();
-        let signature = match signature {
-            Ok(signature) => signature,
+        let decoded = signature.and_then(|signature| {
+            let output = schema::output(&signature).map(|output| readable(&output)).transpose()?;
+            Ok((readable(&schema::input(&signature))?, output, signature))
+        });
+        let (input_schema, output_schema, signature) = match decoded {
+            Ok(decoded) => decoded,
             Err(why) => {
                 self.refuse(format!("{whole}: {why}"));
                 return Ok(());
@@ -176,19 +180,6 @@ impl Collector<'_> {
             self.refuse(format!("{whole}: another function has the name {tool_name} as a tool"));
             return Ok(());
         }
-        let input = schema::input(&signature);
-        let output = schema::output(&signature);
-        let (deepest, longest) = [Some(&input), output.as_ref()]
-            .into_iter()
-            .flatten()
-            .fold((0, 0), |(deep, long), one| (deep.max(depth(one)), long.max(one.to_string().len())));
-        if deepest > MAX_SCHEMA_DEPTH || longest > MAX_SCHEMA_BYTES {
-            self.refuse(format!(
-                "{whole}: its schema would have {longest} bytes and be {deepest} deep; {MAX_SCHEMA_BYTES} and \
-                 {MAX_SCHEMA_DEPTH} are the most"
-            ));
-            return Ok(());
-        }
         let described = self.docs.function(interface, name).map(str::to_owned);
         let description = described.unwrap_or_else(|| {
             let of = interface.map(|interface| format!(" of {}", shown(interface))).unwrap_or_default();
@@ -197,8 +188,8 @@ impl Collector<'_> {
         let tool = Tool {
             name: tool_name,
             description,
-            input_schema: input.to_string(),
-            details: output.map(|output| details(Some(output.to_string()))),
+            input_schema,
+            details: output_schema.map(|output| details(Some(output))),
         };
         let texts = tool.description.len() + tool.input_schema.len() + 2 * tool.name.len();
         let output = tool.details.as_ref().and_then(|details| details.output_schema.as_ref()).map_or(0, String::len);
@@ -215,6 +206,18 @@ impl Collector<'_> {
             _ => {}
         }
     }
+}
+
+/// The text of a schema, unless nobody would read it.
+fn readable(schema: &Value) -> Result<String, String> {
+    let (text, deep) = (schema.to_string(), depth(schema));
+    if deep > MAX_SCHEMA_DEPTH || text.len() > MAX_SCHEMA_BYTES {
+        return Err(format!(
+            "its schema would have {} bytes and be {deep} deep; {MAX_SCHEMA_BYTES} and {MAX_SCHEMA_DEPTH} are the most",
+            text.len()
+        ));
+    }
+    Ok(text)
 }
 
 /// How deep a schema is nested.

@@ -34,8 +34,7 @@ impl Sources {
     /// Begins to watch them.
     pub fn watch(project: &Project) -> Self {
         let mut sources = Self { folders: Folders::new(|_| false), state: State::default() };
-        sources.look(project);
-        // A file that changed before its folder was watched.
+        // What changes before its folder is watched is noticed when they are looked at next, which is after the first build.
         sources.look(project);
         sources
     }

@@ -8,11 +8,12 @@ use super::{
     arguments::Project as Named,
     check::all_or_nothing,
     file::{SHARED, replace},
+    inspect::show_offers,
     load::{load, print},
 };
 use crate::{
     authoring::{build, project::Project},
-    base::text::{self, escaped},
+    base::text,
     config::{self, CommandLine},
     plugins::{snapshot::Serving, status::Status},
 };
@@ -49,17 +50,7 @@ fn config(project: &Project, component: &Path) -> Result<config::Config> {
 
 fn show(serving: &Serving) -> Result<()> {
     print(&format!("sha256 {}", serving.sha256))?;
-    for (kind, entries) in [
-        ("tool", &serving.tools),
-        ("resource", &serving.resources),
-        ("template", &serving.templates),
-        ("prompt", &serving.prompts),
-    ] {
-        for entry in entries {
-            let first_line = entry.description.lines().next().unwrap_or_default();
-            print(&format!("{kind} {}: {}", escaped(&entry.own_name), escaped(first_line)))?;
-        }
-    }
+    show_offers(serving)?;
     print(&format!("could use, if granted: {}", all_or_nothing(&serving.could_use)))?;
     for note in &serving.notes {
         print(&format!("note: {note}"))?;

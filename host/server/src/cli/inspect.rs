@@ -29,17 +29,7 @@ pub async fn run(plugin: &Path) -> Result<ExitCode> {
         }
         print(&format!("could use, if granted: {}", all_or_nothing(&serving.could_use)))?;
         show_wants(&serving)?;
-        for (kind, entries) in [
-            ("tool", &serving.tools),
-            ("resource", &serving.resources),
-            ("template", &serving.templates),
-            ("prompt", &serving.prompts),
-        ] {
-            for entry in entries {
-                let first_line = entry.description.lines().next().unwrap_or_default();
-                print(&format!("{kind} {}: {}", escaped(&entry.own_name), escaped(first_line)))?;
-            }
-        }
+        show_offers(&serving)?;
         if serving.completions {
             print("completions")?;
         }
@@ -52,6 +42,22 @@ pub async fn run(plugin: &Path) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What it offers, a line for each.
+pub fn show_offers(serving: &Serving) -> Result<()> {
+    for (kind, entries) in [
+        ("tool", &serving.tools),
+        ("resource", &serving.resources),
+        ("template", &serving.templates),
+        ("prompt", &serving.prompts),
+    ] {
+        for entry in entries {
+            let first_line = entry.description.lines().next().unwrap_or_default();
+            print(&format!("{kind} {}: {}", escaped(&entry.own_name), escaped(first_line)))?;
+        }
+    }
+    Ok(())
 }
 
 /// What it says it wants, and what its imports would let it use beyond that.

@@ -51,7 +51,7 @@ pub use listen::{Listen, parse_listen};
 pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};
 pub use protocol::{Protocol, StateKey};
 pub use resolved::{Config, Roots, Startup};
-pub use settings::Settings;
+pub use settings::{Settings, to_json};
 pub use source::{Source, State};
 pub use telemetry::{Target, Telemetry};
 

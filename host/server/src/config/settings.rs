@@ -85,12 +85,21 @@ fn resolve(value: &toml::Value, values: &mut Vec<(String, String)>) -> Result<Va
             }
         },
         toml::Value::Array(items) => items.iter().map(|item| resolve(item, values)).collect::<Result<_>>()?,
+        plain => to_json(plain),
+    })
+}
+
+/// TOML as JSON. Times become texts.
+pub fn to_json(value: &toml::Value) -> Value {
+    match value {
+        toml::Value::Table(table) => table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect(),
+        toml::Value::Array(items) => items.iter().map(to_json).collect(),
         toml::Value::String(text) => text.clone().into(),
         toml::Value::Integer(number) => (*number).into(),
         toml::Value::Float(number) => (*number).into(),
         toml::Value::Boolean(flag) => (*flag).into(),
         toml::Value::Datetime(time) => time.to_string().into(),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
 
-use crate::base::{explain, text};
+use crate::{
+    base::{explain, text},
+    config::to_json,
+};
 
 /// The most memory that a pattern may take once it is compiled.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
@@ -253,7 +256,7 @@ fn checked(written: Written, file: &Path, line: usize) -> Result<Case> {
     let expected = Expected {
         text,
         text_matches: text_matches.transpose()?,
-        structured: structured.as_ref().map(json),
+        structured: structured.as_ref().map(to_json),
         error,
         snapshot,
         logs,
@@ -276,7 +279,7 @@ type Kinds = (Option<String>, Option<String>, Option<String>, Option<Completing>
 
 impl Action {
     fn of(kinds: Kinds, args: Option<toml::Table>) -> Result<Self> {
-        let arguments = args.map(|table| json(&toml::Value::Table(table)));
+        let arguments = args.map(|table| to_json(&toml::Value::Table(table)));
         let takes = kinds.0.is_some() || kinds.2.is_some();
         ensure!(takes || arguments.is_none(), "only a tool and a prompt have `args`");
         let params = |key: &str, value: String| Map::from_iter([(key.to_owned(), Value::from(value))]);
@@ -358,19 +361,6 @@ impl Given {
         let found = self.dirs.keys().filter_map(within).max_by_key(|(folder, _)| folder.len())?;
         let inside = found.1.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
         inside.then_some(found)
-    }
-}
-
-/// TOML as JSON. Times become texts.
-pub fn json(value: &toml::Value) -> Value {
-    match value {
-        toml::Value::Table(table) => table.iter().map(|(key, value)| (key.clone(), json(value))).collect(),
-        toml::Value::Array(items) => items.iter().map(json).collect(),
-        toml::Value::String(text) => text.clone().into(),
-        toml::Value::Integer(number) => (*number).into(),
-        toml::Value::Float(number) => (*number).into(),
-        toml::Value::Boolean(flag) => (*flag).into(),
-        toml::Value::Datetime(time) => time.to_string().into(),
     }
 }
 

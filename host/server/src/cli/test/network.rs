@@ -6,10 +6,13 @@ use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use wharf_sandbox::network::{Body, Error, Unsent};
 
-use super::cases::{self, Exchange};
-use crate::egress::{
-    answers::{Answering, Answers},
-    network,
+use super::cases::Exchange;
+use crate::{
+    config::to_json,
+    egress::{
+        answers::{Answering, Answers},
+        network,
+    },
 };
 
 /// The most requests that are noted.
@@ -84,7 +87,7 @@ impl Scripted {
             response = response.header(name, value);
         }
         let body = match json {
-            Some(json) => cases::json(json).to_string(),
+            Some(json) => to_json(json).to_string(),
             None => body.clone().unwrap_or_default(),
         };
         let response = response.body(Bytes::from(body)).map_err(|error| error.to_string())?;

@@ -5,7 +5,7 @@
 
 use std::{
     fs,
-    io::{ErrorKind, Write},
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::judge::{all_differences, difference};
-use crate::base::text;
+use crate::{base::text, cli::file};
 
 /// What happens to a snapshot that is new or has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,22 +115,11 @@ fn remove(file: &Path) -> Result<()> {
     }
 }
 
-/// Writes a file as a whole, or not at all.
+/// Writes a file as a whole, or not at all, with the folders above it.
 pub fn replace(file: &Path, text: &str) -> Result<()> {
-    let write = || {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        let mut partial = tempfile::Builder::new().permissions(readable()).tempfile_in(folder)?;
-        partial.write_all(text.as_bytes())?;
-        partial.persist(file)?;
-        anyhow::Ok(())
-    };
-    write().with_context(|| text::path(file))
-}
-
-/// As files are made, and not as secrets are.
-fn readable() -> fs::Permissions {
-    std::os::unix::fs::PermissionsExt::from_mode(0o666)
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(|| text::path(folder))?;
+    file::replace(file, text.as_bytes(), file::SHARED)
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use tokio::{
 };
 use wharf_protocol::Revision;
 
-use super::cases::{self, Answer, List, Sampled};
-use crate::{access::scope::Folder, app::Wharf};
+use super::cases::{Answer, List, Sampled};
+use crate::{access::scope::Folder, app::Wharf, config::to_json};
 
 /// How many bytes may wait in the pipe in each direction.
 const PIPE_BYTES: usize = 64 << 10;
@@ -245,7 +245,7 @@ fn reply(key: &str, question: &Value, answer: Option<&Answer>) -> Result<Value, 
         "sampling/createMessage" => BTreeSet::from(["sampled"]),
         _ => BTreeSet::from(["roots"]),
     };
-    let table = |table: &toml::Table| cases::json(&toml::Value::Table(table.clone()));
+    let table = |table: &toml::Table| to_json(&toml::Value::Table(table.clone()));
     let (kind, reply) = match answer {
         None => return Err(format!("{}; `given.answers` has no `{key}`", asked(key, method, params))),
         Some(Answer::Declined) => ("declined", json!({ "action": "decline" })),
