@@ -196,8 +196,7 @@ impl<O: sealed::Perform> Operation for O {}
 pub(crate) mod sealed {
     use std::time::Duration;
 
-    use super::About;
-    use super::Instance;
+    use super::{About, Instance};
     use crate::{adapter::command::Process, masked::Masked, operation::CallError};
 
     /// How an operation is performed. Other crates cannot name this trait, so the operations of this crate remain the only

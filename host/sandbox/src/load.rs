@@ -53,7 +53,7 @@ pub(crate) struct CodeInner {
 #[derive(Clone)]
 pub struct Plugin(pub(crate) Arc<PluginInner>);
 
-pub struct PluginInner {
+pub(crate) struct PluginInner {
     pub(crate) code: Code,
     pub(crate) spec: PluginSpec,
     pub(crate) served: Served,
