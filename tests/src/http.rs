@@ -130,11 +130,16 @@ impl Server {
 
     /// POSTs to `/mcp` with the content headers that every client sends, and these.
     pub async fn post(&self, headers: &[(&str, &str)], body: &Value) -> Exchange {
+        self.post_to("/mcp", headers, body).await
+    }
+
+    /// The same at another path.
+    pub async fn post_to(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Exchange {
         let claims = body["params"]["_meta"].get(crate::VERSION_KEY).is_some();
         let mut all = vec![("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
         all.retain(|(name, _)| headers.iter().all(|(given, _)| !given.eq_ignore_ascii_case(name)));
         all.extend(headers);
-        let mut exchange = self.send("POST", "/mcp", &all, body.to_string().as_bytes()).await;
+        let mut exchange = self.send("POST", path, &all, body.to_string().as_bytes()).await;
         let revision = if claims { MODERN } else { "2025-11-25" };
         exchange.asked = Some((body["method"].as_str().unwrap_or_default().to_owned(), revision.to_owned()));
         exchange
@@ -165,6 +170,11 @@ impl Server {
 
     /// The legacy handshake.
     pub async fn legacy(&self, revision: &str, capabilities: Value) -> Session<'_> {
+        self.legacy_at("/mcp", revision, capabilities).await
+    }
+
+    /// The same at another path.
+    pub async fn legacy_at(&self, path: &'static str, revision: &str, capabilities: Value) -> Session<'_> {
         let body = json!({
             "jsonrpc": "2.0", "id": 0, "method": "initialize",
             "params": {
@@ -173,7 +183,7 @@ impl Server {
                 "clientInfo": { "name": "e2e", "version": "1" },
             },
         });
-        let mut exchange = self.post(&[], &body).await;
+        let mut exchange = self.post_to(path, &[], &body).await;
         assert_eq!(exchange.status(), 200, "{body}");
         let id = exchange.header("mcp-session-id").expect("a session id").to_owned();
         let initialized = pipe::outcome(exchange.response(&json!(0)).await).unwrap();
@@ -181,6 +191,7 @@ impl Server {
         schema::check(&revision, "InitializeResult", &initialized);
         let session = Session {
             server: self,
+            path,
             id,
             revision,
             initialized,
@@ -233,6 +244,7 @@ pub fn modern_headers(body: &Value) -> Vec<(&'static str, String)> {
 /// A legacy session over HTTP.
 pub struct Session<'a> {
     server: &'a Server,
+    path: &'static str,
     pub id: String,
     pub revision: String,
     /// The result of `initialize`.
@@ -254,7 +266,7 @@ impl Session<'_> {
         let version = [("MCP-Protocol-Version", self.revision.as_str()), ("Mcp-Session-Id", self.id.as_str())];
         // The header is younger than the first two revisions.
         let headers = if self.revision.as_str() < "2025-06-18" { &version[1..] } else { &version[..] };
-        let mut exchange = self.server.post(headers, body).await;
+        let mut exchange = self.server.post_to(self.path, headers, body).await;
         if let Some((_, revision)) = &mut exchange.asked {
             *revision = self.revision.clone();
         }
@@ -298,7 +310,7 @@ impl Session<'_> {
     /// Opens the stream for messages that belong to no request.
     pub async fn stream(&self) -> Exchange {
         let headers = [("Accept", "text/event-stream"), ("Mcp-Session-Id", self.id.as_str())];
-        let mut exchange = self.server.send("GET", "/mcp", &headers, b"").await;
+        let mut exchange = self.server.send("GET", self.path, &headers, b"").await;
         exchange.asked = Some((String::new(), self.revision.clone()));
         exchange
     }
@@ -307,13 +319,13 @@ impl Session<'_> {
     pub async fn resume(&self, event_id: &str, method: &str) -> Exchange {
         let headers =
             [("Accept", "text/event-stream"), ("Mcp-Session-Id", self.id.as_str()), ("Last-Event-ID", event_id)];
-        let mut exchange = self.server.send("GET", "/mcp", &headers, b"").await;
+        let mut exchange = self.server.send("GET", self.path, &headers, b"").await;
         exchange.asked = Some((method.to_owned(), self.revision.clone()));
         exchange
     }
 
     /// Ends the session.
     pub async fn delete(&self) -> Exchange {
-        self.server.send("DELETE", "/mcp", &[("Mcp-Session-Id", self.id.as_str())], b"").await
+        self.server.send("DELETE", self.path, &[("Mcp-Session-Id", self.id.as_str())], b"").await
     }
 }

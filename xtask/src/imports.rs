@@ -15,7 +15,7 @@ use syn::{
 
 /// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
 /// between rooms is always a decision.
-const ROOMS: [(&str, &[&str]); 20] = [
+const ROOMS: [(&str, &[&str]); 21] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
@@ -23,11 +23,12 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ("access", &["base", "egress"]),
     ("auth", &["base", "egress"]),
     ("roles", &["base", "access", "auth"]),
-    ("config", &["base", "egress", "access", "auth", "roles"]),
+    ("profiles", &["roles"]),
+    ("config", &["base", "egress", "access", "auth", "roles", "profiles"]),
     ("observe", &["base"]),
     ("audit", &["base", "config", "observe"]),
     ("bridge", &["base", "config", "schema"]),
-    ("plugins", &["base", "config", "schema", "access", "roles", "bridge", "observe"]),
+    ("plugins", &["base", "config", "schema", "access", "roles", "profiles", "bridge", "observe"]),
     ("telemetry", &["base", "config", "egress", "observe", "audit", "plugins"]),
     ("approvals", &["base", "access", "config"]),
     (
@@ -42,6 +43,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
             "access",
             "auth",
             "roles",
+            "profiles",
             "approvals",
             "schema",
             "bridge",

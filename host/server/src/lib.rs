@@ -43,6 +43,8 @@
 //! audit        the log of all runs and changes, and its files
 //! approvals    which calls a person approved, and what a person is asked
 //! observe      the record of each run, and who is told
+//! profiles     named parts of the catalog
+//! roles        who may use what
 //! auth         access tokens of identity providers, and what clients are told of them
 //! tasks        calls that go on in the background
 //! config       the operator's file
@@ -100,6 +102,8 @@ pub mod methods;
 pub mod observe;
 #[doc(hidden)]
 pub mod plugins;
+#[doc(hidden)]
+pub mod profiles;
 #[doc(hidden)]
 pub mod roles;
 #[doc(hidden)]

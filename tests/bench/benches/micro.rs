@@ -18,7 +18,12 @@ use wharf::{
     access::scope::{CallRoots, Scopes},
     bridge,
     config::{self, CommandLine, Config},
-    plugins::catalog::{Catalog, Generations, List, Served},
+    plugins::{
+        catalog::Catalog,
+        filter::Filter,
+        lists::List,
+        served::{Generations, Served},
+    },
     schema::Schema,
 };
 use wharf_protocol::{
@@ -149,7 +154,9 @@ fn find_a_tool(bencher: Bencher, plugins: usize) {
 #[divan::bench(args = [1, 1000])]
 fn list_tools(bencher: Bencher, plugins: usize) {
     let (catalog, encoder) = (catalog(plugins), encoder());
-    bencher.bench(|| catalog.page(List::Tools, None, black_box(&encoder), None).map(|page| page.len()));
+    bencher.bench(|| {
+        catalog.lists.page(List::Tools, None, black_box(&encoder), &Filter::default()).map(|page| page.len())
+    });
 }
 
 /// The scope of a call: with no directory, or with so many of the operator's.

@@ -20,6 +20,7 @@ pub struct Session<R, W> {
     reader: R,
     writer: W,
     principal: Principal,
+    profile: Option<Arc<str>>,
     roots: Option<Vec<Folder>>,
 }
 
@@ -29,13 +30,21 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     pub(super) fn new(server: Arc<Server>, reader: R, writer: W) -> Self {
-        Self { server, reader, writer, principal: Principal::Process, roots: None }
+        Self { server, reader, writer, principal: Principal::Process, profile: None, roots: None }
     }
 
     /// Names the client. Its tasks and reused instances are not shared with clients of other names.
     #[must_use]
     pub fn principal(mut self, name: &str) -> Self {
         self.principal = Principal::Named(name.into());
+        self
+    }
+
+    /// Serves the part of the catalog that this profile of the config names, or `search`: three tools that find, call and read all
+    /// there is.
+    #[must_use]
+    pub fn profile(mut self, name: &str) -> Self {
+        self.profile = Some(name.into());
         self
     }
 
@@ -59,13 +68,16 @@ where
     /// to finish.
     ///
     /// # Errors
-    /// If one of the folders cannot be opened. Nothing has been served then.
+    /// If one of the folders cannot be opened, or there is no such profile. Nothing has been served then.
     pub async fn serve(self) -> Result<(), Error> {
-        let Self { server, reader, writer, principal, roots } = self;
+        let Self { server, reader, writer, principal, profile, roots } = self;
+        if let Some(name) = &profile {
+            server.check_profile(name).map_err(Error::Config)?;
+        }
         let roots = roots.map(|roots| server.scopes.open_given(&roots)).transpose().map_err(Error::Config)?;
         stdio::serve(
             &server,
-            Client { caller: Caller::Owner(principal), roots, transport: Transport::Pipe },
+            Client { caller: Caller::Owner(principal), profile, roots, transport: Transport::Pipe },
             reader,
             writer,
         )

@@ -83,8 +83,8 @@ impl Principal {
 pub enum Owner {
     /// The session with this id, which nobody can guess.
     Session(Arc<str>),
-    /// All requests of this principal that have no session.
-    Principal(Principal),
+    /// All requests of this principal that have no session, and that came for this profile.
+    Principal(Principal, Option<Arc<str>>),
 }
 
 impl Owner {
@@ -93,7 +93,9 @@ impl Owner {
         match self {
             Self::Session(id) => Arc::clone(id),
             // Ids of sessions have no spaces.
-            Self::Principal(principal) => format!("principal {principal}").into(),
+            Self::Principal(principal, None) => format!("principal {principal}").into(),
+            // Names of profiles have no spaces, so that no other principal's name ends so.
+            Self::Principal(principal, Some(profile)) => format!("profile {profile} principal {principal}").into(),
         }
     }
 }

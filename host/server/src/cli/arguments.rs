@@ -340,6 +340,10 @@ pub struct Run {
     pub config: ConfigFile,
     #[command(flatten)]
     pub granted: Granted,
+    /// What the client at stdin and stdout gets: a profile of the config, or `search`, which is always there: three tools that find
+    /// the others, call them, and read resources. HTTP clients choose theirs with the URL: /mcp/NAME
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
     /// Plugins to serve beside those of the config
     #[arg(value_name = "PLUGIN.wasm")]
     pub plugins: Vec<PathBuf>,

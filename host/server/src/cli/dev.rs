@@ -34,8 +34,13 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
     let command_line = CommandLine { roots: command.roots, listen: command.listen, ..CommandLine::default() };
     let builder = Wharf::builder().config_file(served.config()).command_line(command_line).roots_in_home();
     let builder = builder.observer(Calls).progress(|text| tracing::info!("{text}"));
-    let transports =
-        Transports { stdio: command.stdio, http: Some(Vec::new()), with_parent: command.stdio, hangup_ends: true };
+    let transports = Transports {
+        stdio: command.stdio,
+        profile: None,
+        http: Some(Vec::new()),
+        with_parent: command.stdio,
+        hangup_ends: true,
+    };
     let sources = Sources::watch(&project);
     tokio::select! {
         ended = serve_all(builder, transports) => ended?,

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
@@ -30,6 +30,8 @@ const FIRST_LOAD: Duration = Duration::from_secs(15);
 /// What is served, and for how long.
 pub(super) struct Transports {
     pub stdio: bool,
+    /// What the client at stdin and stdout gets of the catalog.
+    pub profile: Option<String>,
     /// With the sockets that were passed; if there are none, wharf makes one as the config says.
     pub http: Option<Vec<Passed>>,
     /// Whether wharf ends when the process that started it does, even if another process still holds its pipes.
@@ -41,14 +43,24 @@ pub(super) struct Transports {
 pub(super) async fn run(run: &Run) -> Result<()> {
     let command_line = run.granted.command_line(&run.plugins);
     let builder = builder(run, command_line)?.roots_in_home();
-    serve_all(builder, Transports { stdio: true, http: None, with_parent: true, hangup_ends: false }).await
+    serve_all(
+        builder,
+        Transports { stdio: true, profile: run.profile.clone(), http: None, with_parent: true, hangup_ends: false },
+    )
+    .await
 }
 
 pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let command_line = serve.run.granted.command_line(&serve.run.plugins);
     let builder = builder(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
-    serve_all(builder, Transports { stdio: serve.stdio, http: Some(passed), with_parent: false, hangup_ends: false })
-        .await
+    ensure!(
+        serve.stdio || serve.run.profile.is_none(),
+        "--profile is for a client at stdin and stdout, so it needs --stdio; HTTP clients choose theirs with the URL: /mcp/NAME"
+    );
+    let profile = serve.run.profile.clone();
+    let transports =
+        Transports { stdio: serve.stdio, profile, http: Some(passed), with_parent: false, hangup_ends: false };
+    serve_all(builder, transports).await
 }
 
 fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
@@ -73,7 +85,7 @@ fn refuse_nothing(file: Option<&Path>, plugins: &[PathBuf]) -> Result<()> {
 /// Serves until stdin or the parent process ends or SIGTERM or ctrl-c comes, whichever is first, then waits for requests under
 /// way. A second signal ends at once.
 pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
-    let Transports { stdio, http, with_parent, hangup_ends } = transports;
+    let Transports { stdio, profile, http, with_parent, hangup_ends } = transports;
     // Handlers are installed before wharf announces itself, so that a signal right after that does not end the process at once.
     let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
@@ -160,7 +172,11 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     });
     let pipe = async {
         if stdio {
-            let served = wharf.session(tokio::io::stdin(), tokio::io::stdout()).serve().await;
+            let mut session = wharf.session(tokio::io::stdin(), tokio::io::stdout());
+            if let Some(profile) = &profile {
+                session = session.profile(profile);
+            }
+            let served = session.serve().await;
             // The client at stdin has finished, so wharf ends, even if it serves HTTP as well.
             stop.cancel();
             served?;

@@ -55,6 +55,8 @@ pub struct Context {
     pub client_info: Option<Arc<str>>,
     /// Who makes the request.
     pub caller: Caller,
+    /// The part of the catalog that the client came for.
+    pub profile: Option<Arc<str>>,
     /// The log level that a modern request asks for. For a legacy request, its session's counts.
     pub log_level: Option<Level>,
     pub outbox: Outbox,
@@ -108,6 +110,7 @@ impl Context {
             capabilities: Arc::default(),
             client_info: None,
             caller,
+            profile: None,
             log_level: None,
             outbox,
             charge,
@@ -145,6 +148,7 @@ impl Context {
             capabilities: Arc::clone(&session.capabilities),
             client_info: session.client_info.clone(),
             session: Some(Arc::clone(session)),
+            profile: session.profile.clone(),
             ..Self::new(server, session.revision, id.clone(), caller.clone(), outbox, charge)
         }
     }
@@ -207,14 +211,14 @@ impl Context {
     /// What the caller sees of the catalog. Waits for the first load.
     pub async fn view(&self) -> View {
         self.server.published.wait(FIRST_LOAD).await;
-        self.server.view(&self.caller)
+        self.server.view(&self.caller, self.profile.as_deref())
     }
 
     /// The owner of the tasks that this request begins or may see.
     pub fn owner(&self) -> Owner {
         match &self.session {
             Some(session) => session.owner(),
-            None => Owner::Principal(self.principal().clone()),
+            None => Owner::Principal(self.principal().clone(), self.profile.clone()),
         }
     }
 

@@ -23,11 +23,7 @@ use super::{
 use crate::{
     auth::Caller,
     config::Config,
-    plugins::{
-        catalog::{Catalog, Generations},
-        published::Failure,
-        view::{Told, View},
-    },
+    plugins::{catalog::Catalog, published::Failure, served::Generations, view::Told},
     tasks::Record,
 };
 
@@ -47,6 +43,8 @@ pub trait Listener: Send + Sync {
     fn wants_messages(&self, level: Level) -> bool;
     /// Who listens: with the newest token that was shown.
     fn caller(&self) -> Caller;
+    /// The part of the catalog that it came for.
+    fn profile(&self) -> Option<&str>;
     /// The lists that it was told of last; none if it has not been told any.
     fn last_told(&self) -> &Mutex<Option<Told>>;
 }
@@ -54,7 +52,7 @@ pub trait Listener: Send + Sync {
 /// Receives every change from [`Feed::open`] on, for one listener.
 pub struct Feed {
     server: Arc<Server>,
-    /// Which roles there are, and what they are for, may change with it.
+    /// Which roles and profiles there are, and what they are for, may change with it.
     config: watch::Receiver<Arc<Config>>,
     catalog: watch::Receiver<Arc<Catalog>>,
     updates: broadcast::Receiver<Arc<str>>,
@@ -83,9 +81,9 @@ impl Feed {
             self.failures = self.failures.resubscribe();
         }
         loop {
-            let config = Arc::clone(&self.config.borrow_and_update());
-            let catalog = Arc::clone(&self.catalog.borrow_and_update());
-            let view = View { catalog, rights: listener.caller().identity().and_then(|one| config.roles.rights(one)) };
+            self.config.mark_unchanged();
+            self.catalog.mark_unchanged();
+            let view = self.server.view(&listener.caller(), listener.profile());
             for list in list_changes(listener, view.told(), self.server.published.first.get().copied()) {
                 if outbox.send(notification::list_changed(list, listener.tag())).await == Err(Unsent::Closed) {
                     return;
@@ -93,7 +91,7 @@ impl Feed {
             }
             let sent = tokio::select! {
                 changed = self.catalog.changed() => if changed.is_err() { return } else { Ok(()) },
-                // Only roles are of any matter here, and without any nothing changes for the listener.
+                // Only roles and profiles are of any matter here, and without any nothing changes for the listener.
                 Ok(()) = self.config.changed() => Ok(()),
                 () = outbox.closed() => return,
                 updated = self.updates.recv() => match updated {

@@ -24,12 +24,12 @@ use crate::{
         ledger::Ledger,
         refusals::Refusals,
         request_state::Seal,
-        text::{escaped, toml_header},
+        text::{clip, escaped, toml_header},
     },
     config::{Config, Startup, approvals},
     egress::tls::{Roots, Tls},
     observe::observers::Observers,
-    plugins::{published::Published, view::View},
+    plugins::{filter::Filter, published::Published, view::View},
     roles::Rights,
     tasks::{Memory, Tasks},
 };
@@ -162,14 +162,25 @@ impl Server {
         self.config.borrow().roles.rights(identity)
     }
 
-    /// What a caller sees of the catalog as it is now.
-    pub fn view(&self, caller: &Caller) -> View {
-        View { catalog: Arc::clone(&self.published.catalog.borrow()), rights: self.rights(caller) }
+    /// What a client sees of the catalog as it is now. `profile`: the one that it came for.
+    pub fn view(&self, caller: &Caller, profile: Option<&str>) -> View {
+        let catalog = Arc::clone(&self.published.catalog.borrow());
+        let config = self.config.borrow();
+        let rights = caller.identity().and_then(|identity| config.roles.rights(identity));
+        View { catalog, filter: Filter { rights, profile: config.profiles.find(profile) } }
+    }
+
+    /// Refuses the name of a profile that there is not.
+    pub fn check_profile(&self, name: &str) -> anyhow::Result<()> {
+        let profiles = &self.config.borrow().profiles;
+        let known = || profiles.names().collect::<Vec<_>>().join(", ");
+        anyhow::ensure!(profiles.has(name), "there is no profile `{}`; there are: {}", escaped(&clip(name)), known());
+        Ok(())
     }
 
     /// What models are told about all tools together.
-    pub fn instructions(&self, caller: &Caller) -> Option<String> {
-        self.view(caller).instructions(self.startup.face.instructions.as_deref())
+    pub fn instructions(&self, caller: &Caller, profile: Option<&str>) -> Option<String> {
+        self.view(caller, profile).instructions(self.startup.face.instructions.as_deref())
     }
 
     /// Waits a moment for the first load, before a client is told the instructions. It is told them only once.

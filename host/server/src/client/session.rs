@@ -58,7 +58,9 @@ pub struct Session {
     digest: OnceLock<String>,
     pub revision: Revision,
     pub principal: Principal,
-    /// The same, with the newest token that was shown.
+    /// The part of the catalog that the client came for.
+    pub profile: Option<Arc<str>>,
+    /// Its principal, with the newest token that was shown.
     caller: Mutex<Caller>,
     pub capabilities: Arc<ClientCapabilities>,
     pub client_info: Option<Arc<str>>,
@@ -125,7 +127,12 @@ impl Session {
     }
 
     /// Performs the handshake. Returns the session and the result of `initialize`.
-    pub fn open(server: &Arc<Server>, params: Initialize, caller: &Caller) -> Result<(Arc<Self>, String), RpcError> {
+    pub fn open(
+        server: &Arc<Server>,
+        params: Initialize,
+        caller: &Caller,
+        profile: Option<Arc<str>>,
+    ) -> Result<(Arc<Self>, String), RpcError> {
         let revision = Revision::negotiate(&params.protocol_version);
         let declared = params.capabilities.as_deref().filter(|raw| raw.get() != "null");
         let capabilities = match declared.map(|raw| ClientCapabilities::read(raw, revision)) {
@@ -150,6 +157,7 @@ impl Session {
             revision,
             principal: caller.principal().clone(),
             caller: Mutex::new(caller.clone()),
+            profile: profile.clone(),
             capabilities: Arc::new(capabilities),
             client_info: params.client_info.as_ref().map(|info| info.get().into()),
             level: Mutex::new(Level::Info),
@@ -159,7 +167,9 @@ impl Session {
             approvals: SessionApprovals::default(),
             roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
             // Before the first load there is no list that the client could have seen, since requests for lists wait for it.
-            last_told: Mutex::new(server.published.ready.borrow().then(|| server.view(caller).told())),
+            last_told: Mutex::new(
+                server.published.ready.borrow().then(|| server.view(caller, profile.as_deref()).told()),
+            ),
             last_used: Mutex::new(Instant::now()),
             used: AtomicBool::new(false),
             account,
@@ -170,7 +180,8 @@ impl Session {
             listening: AtomicU64::new(0),
             _counted: server.observers.session(revision),
         };
-        let result = server.encoder(revision).initialize(server.instructions(caller).as_deref());
+        let instructions = server.instructions(caller, session.profile.as_deref());
+        let result = server.encoder(revision).initialize(instructions.as_deref());
         Ok((Arc::new(session), result))
     }
 
@@ -389,6 +400,9 @@ impl Listener for Session {
     }
     fn caller(&self) -> Caller {
         self.caller.lock().clone()
+    }
+    fn profile(&self) -> Option<&str> {
+        self.profile.as_deref()
     }
     fn last_told(&self) -> &Mutex<Option<view::Told>> {
         &self.last_told

@@ -21,7 +21,7 @@ pub struct Face {
 }
 
 pub fn resolve(raw: raw::Server) -> Result<Face> {
-    let raw::Server { name, title, description, instructions, website, icons } = raw;
+    let raw::Server { name, title, description, instructions, website, icons, catalog: _ } = raw;
     for (key, text) in [("name", &name), ("title", &title), ("description", &description)] {
         let bytes = text.as_ref().map_or(0, String::len);
         ensure!(bytes <= MAX_TEXT_BYTES, "`{key}` has {bytes} bytes, more than {MAX_TEXT_BYTES}");

@@ -31,6 +31,7 @@ mod given;
 mod http;
 mod listen;
 mod plugin;
+mod profiles;
 mod protocol;
 mod raw;
 mod resolved;

@@ -28,6 +28,7 @@ pub struct Config {
     pub telemetry: Option<Telemetry>,
     pub auth: Option<Auth>,
     pub roles: InFileOrder<Role>,
+    pub profiles: InFileOrder<Profile>,
     pub approvals: Approvals,
     pub plugins: InFileOrder<Plugin>,
 }
@@ -41,6 +42,7 @@ pub struct Server {
     pub instructions: Option<String>,
     pub website: Option<String>,
     pub icons: Vec<Icon>,
+    pub catalog: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -274,6 +276,16 @@ pub struct Condition {
 pub enum Words {
     One(String),
     All(Vec<String>),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Profile {
+    pub plugins: Option<Vec<String>>,
+    pub tools: Option<Vec<String>>,
+    pub prompts: Option<Vec<String>>,
+    pub resources: Option<Vec<String>>,
+    pub catalog: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -21,6 +21,7 @@ use super::{
     face::{self, Face},
     http::{self, AccessLog, Http},
     plugin::{self, DefaultLimits, Origin, PluginConfig},
+    profiles,
     protocol::{self, Protocol},
     raw, roles,
     settings::Settings,
@@ -34,6 +35,7 @@ use crate::{
     },
     base::text::toml_header,
     egress::secrets,
+    profiles::Profiles,
     roles::Roles,
 };
 
@@ -53,6 +55,8 @@ pub struct Config {
     pub limits: DefaultLimits,
     pub approvals: Approvals,
     pub roles: Arc<Roles>,
+    /// `catalog` in `[server]` is among them.
+    pub profiles: Arc<Profiles>,
     /// In file order, then those of the command line.
     pub plugins: Vec<Arc<PluginConfig>>,
 }
@@ -220,6 +224,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         !(roles.are_there() && protocol.lists.public),
         "[protocol]: with [roles], lists are not the same for everybody, so `list_scope` cannot be \"public\""
     );
+    let profiles = profiles::resolve(raw.server.catalog.as_deref(), raw.profiles.0)?;
     let face = face::resolve(raw.server).context("[server]")?;
     let revisions: Vec<Revision> = Revision::ALL.into_iter().filter(|revision| protocol.serves(*revision)).collect();
     let card = card::resolve(server_card, http.public_url.as_deref(), &face.info, &revisions).context("[http]")?;
@@ -267,6 +272,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         limits,
         approvals,
         roles,
+        profiles,
         plugins,
     })
 }

@@ -12,7 +12,7 @@ use super::raw;
 use crate::{
     access::capability::Access,
     base::{pattern::Pattern, text::toml_header},
-    roles::{MAX_ROLES, Role, Roles, allowance::Allowance, ceiling::Ceiling, condition::Condition},
+    roles::{MAX_ROLES, Role, Roles, Selection, allowance::Allowance, ceiling::Ceiling, condition::Condition},
 };
 
 /// The most that can be asked for.
@@ -30,22 +30,15 @@ pub fn resolve(raw: Vec<(String, raw::Role)>, absolute: &dyn Fn(&str) -> Result<
 fn role(name: String, raw: raw::Role, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Role> {
     let raw::Role { when, plugins, tools, prompts, resources, step_up, roots, limits } = raw;
     let when = conditions(when)?;
+    let selection = selection(plugins, tools, prompts, resources)?;
     ensure!(
-        plugins.is_some() || tools.is_some() || prompts.is_some() || resources.is_some(),
+        !selection.is_empty(),
         "it gives nothing: name `plugins`, `tools`, `prompts` or `resources`; plugins = [\"*\"] is everything"
     );
     ensure!(
         !step_up || when.iter().any(|condition| !condition.scopes.is_empty()),
         "`step_up` tells callers which scopes they lack, and `when` names none"
     );
-    let patterns = |key: &str, names: Option<Vec<String>>| -> Result<Option<Vec<Pattern>>> {
-        let Some(names) = names else { return Ok(None) };
-        for name in &names {
-            let beginning = name.strip_suffix('*').unwrap_or(name);
-            ensure!(!beginning.contains('*'), "`{key}`: `{name}` has a `*` that is not at its end");
-        }
-        Ok(Some(names.into_iter().map(Pattern::new).collect()))
-    };
     let ceiling = match roots {
         None => None,
         Some(raw::RoleRoots { within, access }) => {
@@ -64,13 +57,33 @@ fn role(name: String, raw: raw::Role, absolute: &dyn Fn(&str) -> Result<PathBuf>
     Ok(Role {
         name,
         when,
+        selection,
+        step_up,
+        ceiling,
+        allowance: Allowance::new(limit("calls_per_minute", calls_per_minute)?, limit("concurrency", concurrency)?),
+    })
+}
+
+/// What is selected by names, or by beginnings of names followed by `*`.
+pub fn selection(
+    plugins: Option<Vec<String>>,
+    tools: Option<Vec<String>>,
+    prompts: Option<Vec<String>>,
+    resources: Option<Vec<String>>,
+) -> Result<Selection> {
+    let patterns = |key: &str, names: Option<Vec<String>>| -> Result<Option<Vec<Pattern>>> {
+        let Some(names) = names else { return Ok(None) };
+        for name in &names {
+            let beginning = name.strip_suffix('*').unwrap_or(name);
+            ensure!(!beginning.contains('*'), "`{key}`: `{name}` has a `*` that is not at its end");
+        }
+        Ok(Some(names.into_iter().map(Pattern::new).collect()))
+    };
+    Ok(Selection {
         plugins: patterns("plugins", plugins)?,
         tools: patterns("tools", tools)?,
         prompts: patterns("prompts", prompts)?,
         resources: patterns("resources", resources)?,
-        step_up,
-        ceiling,
-        allowance: Allowance::new(limit("calls_per_minute", calls_per_minute)?, limit("concurrency", concurrency)?),
     })
 }
 

@@ -1,5 +1,7 @@
 //! `subscriptions/listen`: the one method whose answer goes on for as long as the client listens.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use wharf_protocol::{
     Id, Level, Revision, RpcError, notification,
@@ -26,6 +28,7 @@ struct Subscription {
     revision: Revision,
     owner: Owner,
     caller: Caller,
+    profile: Option<Arc<str>>,
     filter: ListenFilter,
     last_told: Mutex<Option<Told>>,
 }
@@ -60,6 +63,9 @@ impl Listener for Subscription {
     }
     fn caller(&self) -> Caller {
         self.caller.clone()
+    }
+    fn profile(&self) -> Option<&str> {
+        self.profile.as_deref()
     }
     fn last_told(&self) -> &Mutex<Option<Told>> {
         &self.last_told
@@ -97,6 +103,7 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
         revision: ctx.encoder.revision,
         owner,
         caller: ctx.caller.clone(),
+        profile: ctx.profile.clone(),
         filter,
         last_told,
     };

@@ -7,7 +7,7 @@ use wharf_protocol::{
 };
 
 use super::{call, listen, response::Answer, tasks};
-use crate::{bridge::check_uri, client::context::Context, plugins::catalog::List};
+use crate::{bridge::check_uri, client::context::Context, plugins::lists::List};
 
 /// Answers one request with the JSON of its result. `method`: what the client wrote, which may be no known method.
 pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
@@ -47,7 +47,8 @@ async fn dispatch(ctx: &Context, method: Method, params: Option<&Params>) -> Res
         Method::ListTasks => tasks::list(ctx, &params::read(params)?).await,
         Method::Discover => {
             ctx.server.ready_to_introduce().await;
-            Ok(ctx.encoder.discover(ctx.server.instructions(&ctx.caller).as_deref()))
+            let instructions = ctx.server.instructions(&ctx.caller, ctx.profile.as_deref());
+            Ok(ctx.encoder.discover(instructions.as_deref()))
         }
         Method::Listen => listen::listen(ctx, params::read(params)?).await,
         // The transport handles it, before there is a context.

@@ -71,7 +71,7 @@ pub async fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| RpcError::invalid_params("unknown cursor"))?,
     };
-    let page = ctx.server.published.catalog.borrow().page_items.max(1);
+    let page = ctx.server.published.catalog.borrow().lists.page_items.max(1);
     // One more than a page has, to know whether there is another page.
     let mut records = ctx.server.tasks.list(&ctx.owner(), after, page + 1).await?;
     let more = records.len() > page;

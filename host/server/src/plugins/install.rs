@@ -8,8 +8,8 @@ use tracing::Instrument;
 use wharf_sandbox::{Call, Code, List, LoadError, NoEvents, Plugin, PluginSpec, sections::WANTS};
 
 use super::{
-    catalog::Served,
     loader::Loader,
+    served::Served,
     status::{Problem, Stage},
 };
 use crate::{

@@ -4,10 +4,14 @@
 
 pub mod announced;
 pub mod catalog;
+pub mod filter;
+pub mod finder;
 pub mod install;
 pub mod library;
+pub mod lists;
 pub mod loader;
 pub mod published;
+pub mod served;
 pub mod snapshot;
 pub mod status;
 pub mod view;

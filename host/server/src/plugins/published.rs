@@ -13,7 +13,8 @@ use tokio::sync::{Notify, broadcast, watch};
 
 use super::{
     announced::Announcements,
-    catalog::{Catalog, Generations},
+    catalog::Catalog,
+    served::Generations,
     status::{Problem, Stage, Status, Subject},
 };
 use crate::{

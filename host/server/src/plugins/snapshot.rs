@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use wharf_sandbox::{Plugin, Served};
 
 use super::{
-    catalog,
     published::Published,
+    served,
     status::{Status, Subject},
 };
 use crate::{
@@ -130,7 +130,7 @@ impl Published {
 }
 
 impl Serving {
-    fn of(served: &catalog::Served, scopes: &Scopes, unheard: Option<String>) -> Self {
+    fn of(served: &served::Served, scopes: &Scopes, unheard: Option<String>) -> Self {
         let (config, offer, code) = (&served.config, &served.offer, served.plugin.code());
         let entry = |name: &str, own_name: &str, description: &str| Entry {
             name: name.to_owned(),
@@ -240,7 +240,7 @@ fn adapted(plugin: &Plugin) -> Option<String> {
 }
 
 /// Notes about what a plugin that was not made for wharf could offer and does not.
-fn not_offered(served: &catalog::Served) -> impl Iterator<Item = String> {
+fn not_offered(served: &served::Served) -> impl Iterator<Item = String> {
     let plugin = &served.plugin;
     let refused = match plugin.served() {
         Served::Functions => plugin.code().refused_functions(),

@@ -1,22 +1,26 @@
-//! What one caller sees of the catalog: all of it, or what its roles let through.
+//! What one client sees of the catalog: all of it, or what it came for and its roles let through.
 
 use std::sync::Arc;
 
 use wharf_protocol::{RpcError, encode::Encoder, error::clip};
 
 use super::{
-    catalog::{Catalog, Generations, List, ResourceEntry, Served},
+    catalog::{Catalog, ResourceEntry},
+    filter::Filter,
+    finder::Finder,
+    lists::{List, Listed},
     published::Failure,
+    served::{Generations, Served},
 };
 use crate::{
     bridge::{OfferedPrompt, OfferedTool},
-    roles::{Denied, Entry, Kind, Rights},
+    roles::{Denied, Entry, Kind},
 };
 
 /// A catalog, as one caller sees it.
 pub struct View {
     pub catalog: Arc<Catalog>,
-    pub rights: Option<Rights>,
+    pub filter: Filter,
 }
 
 /// The lists as a listener was told of them last: how often each changed, and what the caller's own lists were like then.
@@ -29,8 +33,7 @@ pub struct Told {
 
 impl View {
     fn check(&self, entry: &Entry<'_>, unknown: impl FnOnce() -> RpcError) -> Result<(), RpcError> {
-        let Some(rights) = &self.rights else { return Ok(()) };
-        rights.check(entry).map_err(|denied| match denied {
+        self.filter.check(entry).map_err(|denied| match denied {
             Denied::Hidden => unknown(),
             Denied::Scopes(scopes) => RpcError::insufficient_scope(&scopes),
         })
@@ -67,41 +70,56 @@ impl View {
 
     /// Whether the caller may know that something about this resource changed.
     pub fn sees_resource(&self, uri: &str) -> bool {
-        self.rights.is_none() || self.resource(uri).is_ok()
+        self.filter.is_open() || self.resource(uri).is_ok()
     }
 
     /// Whether the caller sees anything of this plugin.
     pub fn sees_plugin(&self, id: &str) -> bool {
-        let Some(rights) = &self.rights else { return true };
-        self.catalog.served().iter().filter(|served| served.config.id == id).any(|served| sees_any(rights, served))
+        self.filter.is_open()
+            || self.catalog.served().iter().any(|served| served.config.id == id && sees_any(&self.filter, served))
     }
 
     /// Whether the caller may know that a plugin does not load. One that was never served is nobody's yet.
     pub fn sees_failure(&self, failure: &Failure) -> bool {
-        self.rights.is_none() || self.sees_plugin(&failure.subject)
+        self.filter.is_open() || self.sees_plugin(&failure.subject)
     }
 
     /// The result of a list request.
     pub fn page(&self, list: List, cursor: Option<&str>, encoder: &Encoder) -> Result<Arc<str>, RpcError> {
-        self.catalog.page(list, cursor, encoder, self.rights.as_ref())
+        self.catalog.lists.page(list, cursor, encoder, &self.filter)
+    }
+
+    /// The entries of a list.
+    pub fn entries(&self, list: List) -> Box<dyn Iterator<Item = Listed<'_>> + '_> {
+        self.catalog.lists.entries(list, &self.filter)
+    }
+
+    /// How many tools there are for the caller, however they are listed.
+    pub fn count_tools(&self) -> usize {
+        self.catalog.lists.all_tools(&self.filter).count()
+    }
+
+    /// Finds tools among those that the caller sees.
+    pub fn finder(&self) -> Arc<Finder> {
+        self.catalog.lists.finder(&self.filter)
     }
 
     /// What models are told about the tools that the caller sees.
     pub fn instructions(&self, own: Option<&str>) -> Option<String> {
-        let sees = |served: &Served| self.rights.as_ref().is_none_or(|rights| sees_any(rights, served));
+        let sees = |served: &Served| self.filter.is_open() || sees_any(&self.filter, served);
         self.catalog.instructions(own, sees).0
     }
 
     /// The lists as they are now.
     pub fn told(&self) -> Told {
-        let own = self.rights.as_ref().map(|rights| self.catalog.digests(rights));
+        let own = (!self.filter.is_open()).then(|| self.catalog.lists.digests(&self.filter));
         Told { all: self.catalog.generations, own }
     }
 }
 
-fn sees_any(rights: &Rights, served: &Served) -> bool {
+fn sees_any(filter: &Filter, served: &Served) -> bool {
     let (id, offer) = (served.config.id.as_str(), &served.offer);
-    let sees = |kind, name: &str| rights.sees(&Entry::new(kind, id, name));
+    let sees = |kind, name: &str| filter.sees(&Entry::new(kind, id, name));
     offer.tools.iter().any(|tool| served.config.allows_tool(&tool.own_name) && sees(Kind::Tool, &tool.published.name))
         || offer
             .prompts

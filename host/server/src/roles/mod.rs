@@ -16,14 +16,14 @@ pub mod allowance;
 pub mod ceiling;
 pub mod condition;
 mod entry;
+mod selection;
 
-pub use self::entry::{Entry, Kind};
 use self::{allowance::Allowance, ceiling::Ceiling, condition::Condition};
-use crate::{
-    access::within::Within,
-    auth::Identity,
-    base::{pattern::Pattern, principal::Principal},
+pub use self::{
+    entry::{Entry, Kind},
+    selection::Selection,
 };
+use crate::{access::within::Within, auth::Identity, base::principal::Principal};
 
 /// The most roles of a config: each has a bit in [`Rights`].
 pub const MAX_ROLES: usize = 64;
@@ -34,30 +34,12 @@ pub struct Role {
     pub name: String,
     /// It is for whoever meets any of these.
     pub when: Vec<Condition>,
-    /// Of these plugins. None: of every plugin, but only what the lists below name.
-    pub plugins: Option<Vec<Pattern>>,
-    /// By the names that clients see. None: all of the plugins that are named.
-    pub tools: Option<Vec<Pattern>>,
-    pub prompts: Option<Vec<Pattern>>,
-    pub resources: Option<Vec<Pattern>>,
+    pub selection: Selection,
     /// Whether those see it who lack nothing but its scopes. If they use it, they are told which scopes to ask for.
     pub step_up: bool,
     /// Which roots its calls get. None: those of the plugin.
     pub ceiling: Option<Ceiling>,
     pub allowance: Allowance,
-}
-
-impl Role {
-    fn allows(&self, entry: &Entry<'_>) -> bool {
-        let list = match entry.kind {
-            Kind::Tool => &self.tools,
-            Kind::Prompt => &self.prompts,
-            Kind::Resource => &self.resources,
-        };
-        let any = |patterns: &[Pattern], text: &str| patterns.iter().any(|pattern| pattern.matches(text));
-        let of_plugin = self.plugins.as_ref().is_none_or(|plugins| any(plugins, entry.plugin));
-        of_plugin && list.as_ref().map_or(self.plugins.is_some(), |list| list.iter().any(|pattern| entry.fits(pattern)))
-    }
 }
 
 /// All roles of a config.
@@ -167,12 +149,12 @@ impl Rights {
     }
 
     fn for_entry<'a>(&'a self, entry: &'a Entry<'_>) -> impl Iterator<Item = &'a Role> {
-        self.of(self.uses).filter(move |role| role.allows(entry))
+        self.of(self.uses).filter(move |role| role.selection.has(entry))
     }
 
     /// Whether it stands in the caller's lists.
     pub fn sees(&self, entry: &Entry<'_>) -> bool {
-        self.of(self.sees).any(|role| role.allows(entry))
+        self.of(self.sees).any(|role| role.selection.has(entry))
     }
 
     /// Whether the caller may use it.
@@ -180,7 +162,7 @@ impl Rights {
         if self.for_entry(entry).next().is_some() {
             return Ok(());
         }
-        let mut out_of_reach = self.of(Set(self.sees.0 & !self.uses.0)).filter(|role| role.allows(entry));
+        let mut out_of_reach = self.of(Set(self.sees.0 & !self.uses.0)).filter(|role| role.selection.has(entry));
         let scopes = out_of_reach.find_map(|role| role.when.iter().find_map(|one| one.lacks(&self.identity)));
         Err(scopes.map_or(Denied::Hidden, Denied::Scopes))
     }

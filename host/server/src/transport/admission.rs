@@ -29,6 +29,8 @@ const MIRRORING: &str = "mcp-param-";
 pub struct Door<'a> {
     pub server: &'a Arc<Server>,
     pub caller: &'a Caller,
+    /// The part of the catalog that the client came for.
+    pub profile: Option<&'a Arc<str>>,
     /// Whether modern requests, which need no handshake, are served here too.
     pub modern: bool,
     /// The headers, if the request came over HTTP. Some of them repeat parts of the request.
@@ -116,7 +118,7 @@ pub fn admit(
         }
         (Some(Method::Initialize), Named::None | Named::Unknown) => {
             let params = params::read(request.params.as_ref())?;
-            let (session, result) = Session::open(server, params, caller)?;
+            let (session, result) = Session::open(server, params, caller, door.profile.cloned())?;
             Ok(Admitted::Opens(session, result))
         }
         (_, Named::Is(session)) => {
@@ -150,6 +152,7 @@ fn modern(
         return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`").into());
     }
     let mut ctx = Context::of_claim(door.server, &request.id, meta, claim, door.caller, outbox, charge)?;
+    ctx.profile = door.profile.cloned();
     note(&mut ctx, door);
     if let Some(headers) = door.headers {
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {

@@ -27,6 +27,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Client {
     pub caller: Caller,
+    /// The part of the catalog that it came for.
+    pub profile: Option<Arc<str>>,
     /// Folders that are opened to it, in place of any roots that it lists itself.
     pub roots: Option<CallRoots>,
     pub transport: Transport,
@@ -251,7 +253,8 @@ impl Pipe {
     fn admit(&self, request: &Request, charge: Arc<Charge>) -> Result<Admitted, RpcError> {
         let (caller, transport) = (&self.caller.lock().clone(), &self.client.transport);
         let (server, transport) = (&self.server, *transport);
-        let door = Door { server, caller, modern: self.modern, headers: None, transport };
+        let profile = self.client.profile.as_ref();
+        let door = Door { server, caller, profile, modern: self.modern, headers: None, transport };
         let session = || self.session().map_or(Named::None, Named::Is);
         admission::admit(&door, request, charge, session, |_| self.outbox.of_request()).map_err(|refusal| refusal.error)
     }

@@ -22,7 +22,7 @@ use crate::{
         random_id,
     },
     client::context::Context,
-    plugins::catalog::Served,
+    plugins::served::Served,
     tasks::{Record, Running},
 };
 

@@ -4,7 +4,7 @@ use wharf_protocol::RpcError;
 
 use crate::{
     base::text::{clean, escaped},
-    plugins::catalog::Served,
+    plugins::served::Served,
 };
 
 /// The key of the question with which wharf itself asks modern clients for their roots.

@@ -20,10 +20,29 @@ mod request;
 mod resource;
 mod rounds;
 mod run;
+mod search;
 mod tool;
 
 pub use complete::complete;
 pub use prompt::prompt;
 pub use refused::refused;
 pub use resource::resource;
-pub use tool::tool;
+
+use wharf_protocol::{
+    RpcError,
+    params::{self, Params},
+};
+
+use self::tool::Wanted;
+use crate::client::context::Context;
+
+/// `tools/call`.
+pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcError> {
+    let mut call: params::CallTool = params::read(params)?;
+    let (arguments, retry) = (params.and_then(|params| params.get("arguments")), call.take_retry());
+    let params::CallTool { name, task, .. } = call;
+    let wanted = Wanted { name, arguments, retry, task };
+    let own = search::is_own(ctx, &wanted.name);
+    let answered = if own { search::call(ctx, wanted).await? } else { tool::call(ctx, wanted).await? };
+    Ok(answered.into_json(ctx))
+}

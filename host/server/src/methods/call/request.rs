@@ -16,7 +16,7 @@ use crate::{
         observers::{Begun, Recording},
         record::{Action, Approval},
     },
-    plugins::catalog::Served,
+    plugins::served::Served,
     roles::Entry,
 };
 

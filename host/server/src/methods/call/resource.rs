@@ -1,11 +1,14 @@
 //! `resources/read`.
 
 use serde_json::json;
-use wharf_protocol::{Method, Object, RpcError, model as mcp, params};
+use wharf_protocol::{
+    Method, Object, RpcError, model as mcp,
+    params::{self, Retry},
+};
 use wharf_sandbox::{ReadAnswer, ReadResource};
 
 use super::{
-    failed::{defect, other_failed},
+    failed::{Failed, defect, other_failed},
     request::Request,
 };
 use crate::{
@@ -16,7 +19,14 @@ use crate::{
 
 pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result<String, RpcError> {
     let retry = params.take_retry();
-    let uri = &params.uri;
+    match read(ctx, &params.uri, retry).await {
+        Ok(result) => Ok(ctx.encoder.read_result(result)),
+        Err(failed) => other_failed(failed),
+    }
+}
+
+/// Reads a resource.
+pub async fn read(ctx: &Context, uri: &str, retry: Retry) -> Result<mcp::ReadResult, Failed> {
     check_uri(uri)?;
     let view = ctx.view().await;
     let (served, listed) = view.resource(uri)?;
@@ -32,15 +42,11 @@ pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result
         tool: None,
     };
     let carried = request.open(ctx, &retry)?;
-    let operation = |context| ReadResource { uri: uri.clone(), context };
-    let outcome = match request.prepare_and_run(ctx, retry, carried, operation).await {
-        Ok(ran) => ran.outcome,
-        Err(failed) => return other_failed(failed),
-    };
-    let result = match outcome {
+    let operation = |context| ReadResource { uri: uri.to_owned(), context };
+    let result = match request.prepare_and_run(ctx, retry, carried, operation).await?.outcome {
         ReadAnswer::Text(text) => Ok(mcp::ReadResult {
             contents: vec![mcp::ResourceContents {
-                uri: uri.clone(),
+                uri: uri.to_owned(),
                 mime_type: listed.mime_type.map(ToOwned::to_owned),
                 body: mcp::Body::Text(text),
                 more: Object::new(),
@@ -48,8 +54,5 @@ pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result
         }),
         ReadAnswer::Contents(contents) => bridge::read_result(contents),
     };
-    match result {
-        Ok(result) => Ok(ctx.encoder.read_result(result)),
-        Err(problem) => other_failed(defect(served, &problem)),
-    }
+    result.map_err(|problem| defect(served, &problem))
 }

@@ -17,7 +17,7 @@ use crate::{
     bridge,
     client::context::Context,
     observe::{journal::Unrecorded, record::Ended},
-    plugins::catalog::Served,
+    plugins::served::Served,
 };
 
 /// What the operator is told, now and then, while the journal fails.

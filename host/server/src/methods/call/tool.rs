@@ -8,7 +8,7 @@ use wharf_protocol::{
     Feature, Method, RpcError,
     error::METHOD_NOT_FOUND,
     model::{self as mcp, TaskSupport, ToolResult},
-    params::{self, Params, Retry, TaskTerms},
+    params::{Retry, TaskTerms},
     revision::Era,
 };
 use wharf_sandbox::{CallTool, ToolAnswer, model::Content};
@@ -26,7 +26,7 @@ use crate::{
     base::heavy::{LARGE, heavy},
     bridge::{self, OfferedTool},
     client::context::Context,
-    plugins::catalog::Served,
+    plugins::served::Served,
     roles::{Entry, Kind},
     schema::Fits,
 };
@@ -45,14 +45,6 @@ pub struct Wanted<'a> {
     pub arguments: Option<&'a RawValue>,
     pub retry: Retry,
     pub task: Option<TaskTerms>,
-}
-
-pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcError> {
-    let mut call: params::CallTool = params::read(params)?;
-    let (arguments, retry) = (params.and_then(|params| params.get("arguments")), call.take_retry());
-    let params::CallTool { name, task, .. } = call;
-    let answered = self::call(ctx, Wanted { name, arguments, retry, task }).await?;
-    Ok(answered.into_json(ctx))
 }
 
 /// Calls a tool. A call that does not run is recorded too.
@@ -166,7 +158,9 @@ fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result
     if revision.has(Feature::ClientTasks) && ctx.encoder.tasks {
         return match (support, wanted) {
             (TaskSupport::Forbidden, Some(_)) => misused("this tool does not run as a task; call it without `task`"),
-            (TaskSupport::Required, None) => misused("this tool runs only as a task; call it with `task`"),
+            (TaskSupport::Required, None) => {
+                misused("this tool runs only as a task; call it by its own name, with `task`")
+            }
             (_, Some(terms)) => Ok(Mode::Task(terms.ttl)),
             (_, None) => Ok(Mode::AtOnce),
         };

@@ -1,7 +1,7 @@
 //! What a plugin wants and is not granted, as it is logged when its code is loaded. A new version that wants more than its
 //! predecessor keeps the grants that there are.
 
-use crate::{access::wants::want::What, plugins::catalog::Served};
+use crate::{access::wants::want::What, plugins::served::Served};
 
 /// Logs once for each version of a plugin what it wants and is not granted. `before`: what was served of it until now.
 pub(super) fn log(before: Option<&Served>, now: &Served) {

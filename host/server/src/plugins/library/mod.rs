@@ -21,10 +21,11 @@ use wharf_sandbox::{Sandbox, model::Kind};
 
 use super::{
     announced::Kinds,
-    catalog::{Catalog, Generations, Served},
+    catalog::Catalog,
     install::{Fresh, Installed, Installer},
     loader::Loader,
     published::{FIRST_LOAD, Published, Publisher},
+    served::{Generations, Served},
     status::{Problem, Stage, Status, Subject},
 };
 use crate::{

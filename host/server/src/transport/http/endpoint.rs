@@ -38,7 +38,6 @@ use crate::{
     auth::Caller,
     base::{
         ledger::{Charge, no_room},
-        principal::Principal,
         refusals::{Reason, What},
     },
     client::{
@@ -68,11 +67,17 @@ pub struct Lasting;
 
 /// Where a message comes from, and what is charged for it.
 struct From<'a> {
-    peer: &'a Arc<Peer>,
-    caller: &'a Caller,
+    visitor: &'a Visitor,
     charge: Arc<Charge>,
     /// What the access log will say, if there is one.
     noted: Option<Arc<Noted>>,
+}
+
+/// Who came, and for which part of the catalog.
+pub struct Visitor {
+    pub peer: Arc<Peer>,
+    pub caller: Caller,
+    pub profile: Option<Arc<str>>,
 }
 
 /// What all requests at the endpoint share.
@@ -98,20 +103,15 @@ impl Endpoint {
         }
     }
 
-    pub async fn post(
-        self: &Arc<Self>,
-        request: HttpRequest,
-        peer: &Arc<Peer>,
-        caller: &Caller,
-    ) -> Result<HttpResponse, Refused> {
+    pub async fn post(self: &Arc<Self>, request: HttpRequest, visitor: &Visitor) -> Result<HttpResponse, Refused> {
         let (http::request::Parts { headers, mut extensions, .. }, body) = request.into_parts();
         if !accepts(&headers, "application/json") || !accepts(&headers, "text/event-stream") {
             let message = "Accept must name application/json and text/event-stream";
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, message));
         }
-        let incoming = self.server.ledger.incoming(peer.account());
+        let incoming = self.server.ledger.incoming(visitor.peer.account());
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
-        let from = From { peer, caller, charge: Arc::new(charge), noted: extensions.remove() };
+        let from = From { visitor, charge: Arc::new(charge), noted: extensions.remove() };
         match Frame::parse(&body) {
             Ok(Frame::One(message)) => self.message(&headers, message, from).await,
             Ok(Frame::Batch(messages)) => self.batch(&headers, messages, from).await,
@@ -137,12 +137,12 @@ impl Endpoint {
                     // No notification from modern clients is defined over HTTP: they cancel a request by closing its stream.
                     return Ok(accepted());
                 }
-                let session = self.session(headers, from.caller.principal())?;
+                let session = self.session(headers, from.visitor)?;
                 notify(&session, &notification);
                 Ok(accepted())
             }
             Message::Response(response) => {
-                self.session(headers, from.caller.principal())?.take_response(response);
+                self.session(headers, from.visitor)?.take_response(response);
                 Ok(accepted())
             }
         }
@@ -160,26 +160,25 @@ impl Endpoint {
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
-        let transport = from.peer.remote().transport();
-        let door = Door { server: &self.server, caller: from.caller, modern: true, headers: Some(headers), transport };
+        let door = self.door(from.visitor, headers, true);
         let mut messages = None;
         let outbox = |session: Option<&Session>| {
-            let account = session.map_or(from.peer.account(), |session| &session.account);
+            let account = session.map_or(from.visitor.peer.account(), |session| &session.account);
             let (outbox, receiver) = Outbox::new(QUEUED_BYTES, account.clone());
             messages = Some(receiver);
             outbox
         };
-        let session = || self.named(headers, from.caller.principal());
+        let session = || self.named(headers, from.visitor);
         let admitted = admission::admit(&door, &request, Arc::clone(&from.charge), session, outbox);
         match (admitted.map_err(|refusal| refused(refusal, Some(&request)))?, messages) {
             (Admitted::Runs(ctx), Some(messages)) => match ctx.session.clone() {
                 Some(session) => {
                     let permit = self.permit(&self.in_flight, Some(&request))?;
-                    let work = self.begin(*ctx, &session, request, permit, from.peer)?;
+                    let work = self.begin(*ctx, &session, request, permit, &from.visitor.peer)?;
                     let running = Running::start(work, messages, |work| self.detached(work)).await;
                     Ok(self.respond(&session, running).await)
                 }
-                None => self.modern(*ctx, request, messages, from.peer).await,
+                None => self.modern(*ctx, request, messages, &from.visitor.peer).await,
             },
             (Admitted::Opens(session, result), _) => {
                 let mut response = json(StatusCode::OK, result_text(&request.id, &result));
@@ -200,20 +199,29 @@ impl Endpoint {
         }
     }
 
-    fn named(&self, headers: &HeaderMap, principal: &Principal) -> Named {
+    fn named(&self, headers: &HeaderMap, visitor: &Visitor) -> Named {
         match text(headers, SESSION_HEADER.as_str()) {
             None => Named::None,
-            Some(id) => self.sessions.get(id, principal).map_or(Named::Unknown, Named::Is),
+            Some(id) => {
+                let session = self.sessions.get(id, visitor.caller.principal(), visitor.profile.as_deref());
+                session.map_or(Named::Unknown, Named::Is)
+            }
         }
     }
 
     /// The session that a message names, as it has to.
-    fn session(&self, headers: &HeaderMap, principal: &Principal) -> Result<Arc<Session>, Refused> {
-        match self.named(headers, principal) {
+    fn session(&self, headers: &HeaderMap, visitor: &Visitor) -> Result<Arc<Session>, Refused> {
+        match self.named(headers, visitor) {
             Named::Is(session) => Ok(session),
             Named::None => Err(refused(admission::no_session(true), None)),
             Named::Unknown => Err(refused(admission::no_such_session(), None)),
         }
+    }
+
+    fn door<'a>(&'a self, visitor: &'a Visitor, headers: &'a HeaderMap, modern: bool) -> Door<'a> {
+        let Visitor { peer, caller, profile } = visitor;
+        let transport = peer.remote().transport();
+        Door { server: &self.server, caller, profile: profile.as_ref(), modern, headers: Some(headers), transport }
     }
 
     /// A permit for a stream that stays open.
@@ -293,7 +301,7 @@ impl Endpoint {
         batch: Vec<Result<Message, Malformed>>,
         from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
-        let session = self.session(headers, from.caller.principal())?;
+        let session = self.session(headers, from.visitor)?;
         if !session.revision.has(Feature::Batches) {
             return Err(Refused::plain(
                 StatusCode::BAD_REQUEST,
@@ -307,8 +315,7 @@ impl Endpoint {
             permits.push(self.permit(&self.in_flight, None)?);
         }
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
-        let transport = from.peer.remote().transport();
-        let door = Door { server: &self.server, caller: from.caller, modern: false, headers: Some(headers), transport };
+        let door = self.door(from.visitor, headers, false);
         let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
         for message in &batch {
             let Ok(Message::Request(request)) = message else { continue };
@@ -329,7 +336,7 @@ impl Endpoint {
                 Ok(Message::Request(request)) => {
                     let Some((ctx, permit)) = contexts.pop_front().zip(permits.pop()) else { continue };
                     let id = request.id.clone();
-                    match self.begin(*ctx, &session, request, permit, from.peer) {
+                    match self.begin(*ctx, &session, request, permit, &from.visitor.peer) {
                         Ok(work) => begun.push(self.detached(work)),
                         Err(_) => {
                             let error = RpcError::invalid_request("a request with this id is already under way");
@@ -346,8 +353,8 @@ impl Endpoint {
             return Ok(accepted());
         }
         drop(outbox);
-        let (ledger, account) = (Arc::clone(&self.server.ledger), from.peer.account().clone());
-        let busy = from.peer.work();
+        let (ledger, account) = (Arc::clone(&self.server.ledger), from.visitor.peer.account().clone());
+        let busy = from.visitor.peer.work();
         let work = Box::pin(async move {
             // Each reply is charged until all are there. Then their sum is charged once more, for the joined text.
             let replies = futures_util::future::join_all(begun).await;
@@ -399,14 +406,14 @@ impl Endpoint {
     pub async fn open_stream(
         self: &Arc<Self>,
         headers: &HeaderMap,
-        peer: &Arc<Peer>,
-        caller: &Caller,
+        visitor: &Visitor,
     ) -> Result<HttpResponse, Refused> {
+        let Visitor { peer, caller, .. } = visitor;
         admission::check_version(headers).map_err(|error| refused(error.into(), None))?;
         if !accepts(headers, "text/event-stream") {
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream"));
         }
-        let session = self.session(headers, caller.principal())?;
+        let session = self.session(headers, visitor)?;
         session.seen_as(caller);
         let hold = Hold { permit: Some(self.listen_permit()?), busy: Some(peer.work()), charge: None };
         if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
@@ -440,9 +447,9 @@ impl Endpoint {
         Ok(event_stream(log.read(1, None, hold)))
     }
 
-    pub fn end_session(&self, headers: &HeaderMap, principal: &Principal) -> Result<HttpResponse, Refused> {
+    pub fn end_session(&self, headers: &HeaderMap, visitor: &Visitor) -> Result<HttpResponse, Refused> {
         admission::check_version(headers).map_err(|error| refused(error.into(), None))?;
-        let session = self.session(headers, principal)?;
+        let session = self.session(headers, visitor)?;
         self.sessions.end(&session);
         Ok(StatusCode::NO_CONTENT.into_response())
     }

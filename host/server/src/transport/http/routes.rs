@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    extract::{Request as HttpRequest, State},
+    extract::{Path as UrlPath, Request as HttpRequest, State},
     response::Response as HttpResponse,
     routing::any,
 };
@@ -13,7 +13,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{
     card,
-    endpoint::{Endpoint, Lasting, SESSION_HEADER},
+    endpoint::{Endpoint, Lasting, SESSION_HEADER, Visitor},
     entry::{Entered, enter},
     headers::REQUEST_ID,
     health, login,
@@ -34,7 +34,7 @@ pub fn routes(server: &Arc<Server>, path: &str) -> Router {
     let path = path.trim_end_matches('/');
     let mut app = Router::new().route(&format!("{path}/"), any(endpoint));
     if !path.is_empty() {
-        app = app.route(path, any(endpoint));
+        app = app.route(path, any(endpoint)).route(&format!("{path}/{{profile}}"), any(profile));
     }
     let mut app = app.with_state(Arc::clone(&shared)).merge(health::routes(server));
     if config.protocol.sse {
@@ -65,20 +65,34 @@ fn cors(origins: &[String]) -> CorsLayer {
 }
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
+    visit(&shared, None, request).await
+}
+
+async fn profile(
+    State(shared): State<Arc<Endpoint>>,
+    UrlPath(name): UrlPath<String>,
+    request: HttpRequest,
+) -> HttpResponse {
+    visit(&shared, Some(name.into()), request).await
+}
+
+async fn visit(shared: &Arc<Endpoint>, profile: Option<Arc<str>>, request: HttpRequest) -> HttpResponse {
     let Entered { request, peer, caller } = match enter(&shared.server, request).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
+    if let Some(name) = &profile
+        && !shared.server.config.borrow().profiles.has(name)
+    {
+        return Refused::plain(StatusCode::NOT_FOUND, "there is no such profile here").into_response();
+    }
+    let visitor = Visitor { peer, caller, profile };
     let method = request.method().clone();
     let gets = method == Method::GET;
     let answer = match method {
-        Method::POST => shared.post(request, &peer, &caller).await,
-        Method::GET if shared.server.startup.protocol.legacy => {
-            shared.open_stream(request.headers(), &peer, &caller).await
-        }
-        Method::DELETE if shared.server.startup.protocol.legacy => {
-            shared.end_session(request.headers(), caller.principal())
-        }
+        Method::POST => shared.post(request, &visitor).await,
+        Method::GET if shared.server.startup.protocol.legacy => shared.open_stream(request.headers(), &visitor).await,
+        Method::DELETE if shared.server.startup.protocol.legacy => shared.end_session(request.headers(), &visitor),
         _ => {
             let allowed = if shared.server.startup.protocol.legacy { "POST, GET, DELETE" } else { "POST" };
             let mut response =
@@ -89,8 +103,8 @@ async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> 
     };
     match answer {
         Ok(response) => {
-            peer.admit();
-            match caller.identity().and_then(|identity| identity.waits_until()) {
+            visitor.peer.admit();
+            match visitor.caller.identity().and_then(|identity| identity.waits_until()) {
                 Some(expires) if gets || response.extensions().get::<Lasting>().is_some() => ending(response, expires),
                 _ => response,
             }

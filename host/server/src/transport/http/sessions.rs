@@ -49,9 +49,10 @@ impl Sessions {
         Ok(())
     }
 
-    /// The session with this id, if it belongs to this principal.
-    pub fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
-        let session = self.by_id.lock().get(id).filter(|session| session.principal == *principal).cloned()?;
+    /// The session with this id, if it belongs to this principal, who opened it for this profile.
+    pub fn get(&self, id: &str, principal: &Principal, profile: Option<&str>) -> Option<Arc<Session>> {
+        let same = |session: &&Arc<Session>| session.principal == *principal && session.profile.as_deref() == profile;
+        let session = self.by_id.lock().get(id).filter(same).cloned()?;
         if session.idle_for() > self.idle {
             self.end(&session);
             return None;

@@ -65,7 +65,7 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
     let (outbox, messages) = Outbox::new(QUEUED_BYTES, peer.account().clone());
-    let client = Client { caller: caller.clone(), roots: None, transport: peer.remote().transport() };
+    let client = Client { caller: caller.clone(), profile: None, roots: None, transport: peer.remote().transport() };
     let pipe = Pipe::new(Arc::clone(server), outbox, client, false);
     let busy = peer.work();
     streams.by_id.lock().insert(id.clone(), (caller.principal().clone(), Arc::clone(&pipe)));

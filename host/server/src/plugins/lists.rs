@@ -1,0 +1,252 @@
+//! The lists that clients ask for: what of the catalog is in them for whom, and the pages they come in.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, OnceLock},
+};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
+use serde_json::Value;
+use wharf_protocol::{Revision, RpcError, encode::Encoder, model as mcp};
+
+use super::{
+    filter::{self, Filter},
+    finder::{self, Finder},
+    served::{Generations, Served},
+};
+use crate::{
+    bridge::OfferedTool,
+    profiles::Style,
+    roles::{Entry, Kind},
+};
+
+/// The lists a client can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl List {
+    const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
+/// For each revision and list, the results for its pages.
+type PerList<T> = [T; List::ALL.len()];
+type Pages = [PerList<OnceLock<Vec<Arc<str>>>>; Revision::ALL.len()];
+
+/// The lists of a catalog.
+#[derive(Default)]
+pub struct Lists {
+    /// The plugins of the catalog, in its order.
+    pub served: Vec<Arc<Served>>,
+    pub page_items: usize,
+    /// What is made of them when it is first asked for: for those who see everything, and for those who see the same part.
+    whole: Pages,
+    parts: Mutex<HashMap<filter::Key, Arc<Part>>>,
+}
+
+/// What those see whose filters are the same.
+#[derive(Default)]
+struct Part {
+    pages: Pages,
+    digests: OnceLock<Generations>,
+    finder: OnceLock<Arc<Finder>>,
+}
+
+/// How many parts are kept.
+const MAX_PARTS: usize = 64;
+
+impl Lists {
+    pub fn new(served: Vec<Arc<Served>>, page_items: usize) -> Self {
+        Self { served, page_items, ..Self::default() }
+    }
+
+    /// The result of a list request, with what this filter lets through.
+    pub fn page(
+        &self,
+        list: List,
+        cursor: Option<&str>,
+        encoder: &Encoder,
+        filter: &Filter,
+    ) -> Result<Arc<str>, RpcError> {
+        let number = match cursor {
+            None => 0,
+            Some(cursor) => page_number(list, cursor).ok_or_else(|| RpcError::invalid_params("unknown cursor"))?,
+        };
+        let part = (!filter.is_open()).then(|| self.part(filter));
+        let all = part.as_ref().map_or(&self.whole, |part| &part.pages);
+        let by_list = all.get(encoder.revision as usize).and_then(|lists| lists.get(list as usize));
+        let pages = match by_list {
+            Some(cell) => cell.get_or_init(|| self.encode(list, encoder, filter)),
+            None => return Err(RpcError::internal("no such list")),
+        };
+        // The list may have shrunk since the cursor was given.
+        match pages.get(number) {
+            Some(page) => Ok(Arc::clone(page)),
+            None => Ok(encoder.page(list.key(), Vec::new(), None).into()),
+        }
+    }
+
+    fn part(&self, filter: &Filter) -> Arc<Part> {
+        let (mut parts, key) = (self.parts.lock(), filter.key());
+        if parts.len() >= MAX_PARTS && !parts.contains_key(&key) {
+            let other = parts.keys().next().copied();
+            other.and_then(|other| parts.remove(&other));
+        }
+        Arc::clone(parts.entry(key).or_default())
+    }
+
+    /// Finds tools among those that this filter lets through.
+    pub fn finder(&self, filter: &Filter) -> Arc<Finder> {
+        let part = self.part(filter);
+        Arc::clone(part.finder.get_or_init(|| {
+            let tools = self.all_tools(filter).map(|(served, tool)| (served.config.id.as_str(), &tool.published));
+            Arc::new(Finder::new(tools))
+        }))
+    }
+
+    /// What the lists are like that this filter lets through: as long as nothing in a list changes, its number stays.
+    pub fn digests(&self, filter: &Filter) -> Generations {
+        *self.part(filter).digests.get_or_init(|| self.digest(filter))
+    }
+
+    fn digest(&self, filter: &Filter) -> Generations {
+        let digest = |lists: &[List]| {
+            let mut hasher = DefaultHasher::new();
+            for list in lists {
+                for entry in self.entries(*list, filter) {
+                    entry.digest(&mut hasher);
+                }
+            }
+            hasher.finish()
+        };
+        Generations {
+            tools: digest(&[List::Tools]),
+            resources: digest(&[List::Resources, List::Templates]),
+            prompts: digest(&[List::Prompts]),
+        }
+    }
+
+    /// The tools that this filter lets through, however they are listed.
+    pub fn all_tools<'a>(
+        &'a self,
+        filter: &'a Filter,
+    ) -> impl Iterator<Item = (&'a Arc<Served>, &'a Arc<OfferedTool>)> {
+        self.served.iter().flat_map(move |served| {
+            let tools = served.offer.tools.iter().filter(|one| served.config.allows_tool(&one.own_name));
+            let sees = |name: &str| filter.sees(&Entry::new(Kind::Tool, &served.config.id, name));
+            tools.filter(move |one| sees(&one.published.name)).map(move |one| (served, one))
+        })
+    }
+
+    /// The entries of a list that this filter lets through.
+    pub fn entries<'a>(&'a self, list: List, filter: &'a Filter) -> Box<dyn Iterator<Item = Listed<'a>> + 'a> {
+        let sees = |kind, served: &Served, name: &str| filter.sees(&Entry::new(kind, &served.config.id, name));
+        let served = self.served.iter();
+        match list {
+            List::Tools if filter.style() == Style::Search => Box::new(finder::tools().iter().map(Listed::Tool)),
+            List::Tools => Box::new(self.all_tools(filter).map(|(_, one)| Listed::Tool(&one.published))),
+            List::Prompts => Box::new(served.flat_map(move |served| {
+                let prompts = served.offer.prompts.iter().filter(|one| served.config.allows_prompt(&one.own_name));
+                let seen = prompts.filter(move |one| sees(Kind::Prompt, served, &one.published.name));
+                seen.map(|one| Listed::Prompt(&one.published))
+            })),
+            List::Resources => Box::new(served.flat_map(move |served| {
+                let resources = served.offer.resources.iter();
+                resources.filter(move |one| sees(Kind::Resource, served, &one.uri)).map(Listed::Resource)
+            })),
+            List::Templates => Box::new(served.flat_map(move |served| {
+                let templates = served.offer.templates.iter().map(|one| &one.published);
+                let seen = templates.filter(move |one| sees(Kind::Resource, served, &one.uri_template));
+                seen.map(Listed::Template)
+            })),
+        }
+    }
+
+    fn encode(&self, list: List, encoder: &Encoder, filter: &Filter) -> Vec<Arc<str>> {
+        let entries: Vec<Value> = self.entries(list, filter).map(|one| one.encode(encoder)).collect();
+        if entries.is_empty() {
+            return vec![encoder.page(list.key(), entries, None).into()];
+        }
+        let size = self.page_items.max(1);
+        let count = entries.len().div_ceil(size);
+        let mut pages = Vec::with_capacity(count);
+        let mut entries = entries.into_iter();
+        for number in 0..count {
+            let next = (number + 1 < count).then(|| cursor(list, number + 1));
+            pages.push(encoder.page(list.key(), entries.by_ref().take(size).collect(), next.as_deref()).into());
+        }
+        pages
+    }
+}
+
+/// An entry of a list.
+pub enum Listed<'a> {
+    Tool(&'a mcp::Tool),
+    Prompt(&'a mcp::Prompt),
+    Resource(&'a mcp::Resource),
+    Template(&'a mcp::ResourceTemplate),
+}
+
+impl Listed<'_> {
+    /// As clients of the encoder's revision get it.
+    pub fn encode(&self, encoder: &Encoder) -> Value {
+        match self {
+            Self::Tool(one) => encoder.tool(one),
+            Self::Prompt(one) => encoder.prompt(one),
+            Self::Resource(one) => encoder.resource(one),
+            Self::Template(one) => encoder.template(one),
+        }
+    }
+
+    /// Adds all of it that clients see.
+    fn digest(&self, hasher: &mut DefaultHasher) {
+        match self {
+            Self::Tool(one) => format!("{one:?}"),
+            Self::Prompt(one) => format!("{one:?}"),
+            Self::Resource(one) => format!("{one:?}"),
+            Self::Template(one) => format!("{one:?}"),
+        }
+        .hash(hasher);
+    }
+}
+
+/// A cursor contains only a list and a page number: the server need not remember it, and a client that changes it does no harm.
+fn cursor(list: List, page: usize) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{}:{page}", list.key()))
+}
+
+fn page_number(list: List, cursor: &str) -> Option<usize> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+    let (key, page) = text.split_once(':')?;
+    (key == list.key()).then(|| page.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_belong_to_their_list() {
+        let one = cursor(List::Tools, 3);
+        assert_eq!(page_number(List::Tools, &one), Some(3));
+        assert_eq!(page_number(List::Prompts, &one), None);
+        for bad in ["", "x", "dG9vbHM", "dG9vbHM6LTE"] {
+            assert_eq!(page_number(List::Tools, bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! One plugin of a catalog, and how often the lists that are made of all of them changed.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use wharf_sandbox::Plugin;
+
+use crate::{access::wants::want::Wants, base::text::clean, bridge::Offer, config::PluginConfig};
+
+/// A plugin as it is served: its code, its config and what it offers.
+#[derive(Clone)]
+pub struct Served {
+    pub plugin: Plugin,
+    pub config: Arc<PluginConfig>,
+    /// The config that the offer was made for. `config` may have been narrowed since, which the offer does not show yet.
+    pub listed_for: Arc<PluginConfig>,
+    pub offer: Arc<Offer>,
+    /// What the plugin says that it wants; `None` if it says nothing.
+    pub wants: Option<Arc<Wants>>,
+    /// Held during a long check against a schema of the plugin, so that there is one at a time.
+    pub checks: Arc<Semaphore>,
+    /// Held while a large result of the plugin is checked and written, so that there is one at a time.
+    pub results: Arc<Semaphore>,
+    /// Held by each of the plugin's calls that runs as a task.
+    pub tasks: Arc<Semaphore>,
+    /// Cancelled when the plugin is removed or one of its grants is narrowed, which stops its calls. Not cancelled when the
+    /// plugin is replaced.
+    pub revoked: CancellationToken,
+}
+
+impl Served {
+    /// What the model is told about all tools of the plugin: by the operator or, if the operator says nothing, by the plugin.
+    pub fn instructions(&self) -> Option<String> {
+        let own = || self.plugin.code().sections().instructions.as_deref();
+        let text = self.config.instructions.as_deref().or_else(own)?;
+        Some(clean(text).trim().to_owned()).filter(|text| !text.is_empty())
+    }
+}
+
+/// How often each list has changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Generations {
+    pub tools: u64,
+    pub resources: u64,
+    pub prompts: u64,
+}

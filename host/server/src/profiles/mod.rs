@@ -1,0 +1,89 @@
+//! Parts of the catalog that have a name: a client that comes to `/mcp/NAME`, or was started with `--profile NAME`, gets this part
+//! and no other. A profile is no right: it narrows what its clients see, roles say who may use what of it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::roles::{Entry, Selection};
+
+/// The profile that is always there: everything, for clients that are better off with few tools.
+pub const SEARCH: &str = "search";
+
+/// How tools are listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Each tool by itself.
+    #[default]
+    Full,
+    /// Tools that find the others, call them, and read resources. This list never changes.
+    Search,
+}
+
+/// A part of the catalog.
+#[derive(Debug)]
+pub struct Profile {
+    /// None: all of it.
+    pub selection: Option<Selection>,
+    pub style: Style,
+    /// No other profile has the same number.
+    number: u64,
+}
+
+/// How many profiles there have been.
+static PROFILES: AtomicU64 = AtomicU64::new(0);
+
+impl Profile {
+    pub fn new(selection: Option<Selection>, style: Style) -> Arc<Self> {
+        let number = PROFILES.fetch_add(1, Ordering::Relaxed) + 1;
+        Arc::new(Self { selection, style, number })
+    }
+
+    pub fn has(&self, entry: &Entry<'_>) -> bool {
+        self.selection.as_ref().is_none_or(|selection| selection.has(entry))
+    }
+
+    /// All that see the catalog by the same profile have the same key.
+    pub fn key(&self) -> u64 {
+        self.number
+    }
+}
+
+/// All profiles of a config.
+#[derive(Debug)]
+pub struct Profiles {
+    /// For clients that name none. None: all of the catalog, each tool by itself.
+    unnamed: Option<Arc<Profile>>,
+    named: BTreeMap<String, Arc<Profile>>,
+    /// For clients that came for a profile that is gone.
+    nothing: Arc<Profile>,
+}
+
+impl Profiles {
+    /// `style`: for clients that name no profile.
+    pub fn new(style: Style, mut named: BTreeMap<String, Arc<Profile>>) -> Self {
+        let unnamed = (style == Style::Search).then(|| Profile::new(None, style));
+        named.insert(SEARCH.into(), Profile::new(None, Style::Search));
+        Self { unnamed, named, nothing: Profile::new(Some(Selection::default()), Style::Full) }
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.named.contains_key(name)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.keys().map(String::as_str)
+    }
+
+    /// The profile that a client asked for. None: it gets all there is, each tool by itself.
+    pub fn find(&self, name: Option<&str>) -> Option<Arc<Profile>> {
+        match name {
+            None => self.unnamed.clone(),
+            Some(name) => Some(Arc::clone(self.named.get(name).unwrap_or(&self.nothing))),
+        }
+    }
+}

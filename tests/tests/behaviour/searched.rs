@@ -1,0 +1,154 @@
+//! The catalog for clients that are better off with few tools: three that find the others, call them, and read resources.
+
+use e2e::{Folder, LEGACY, Pipe, Server, Value, is_error, json, names, text};
+
+const OWN: [&str; 3] = ["find_tools", "call_tool", "read_resource"];
+
+fn folder(config: &str) -> Folder {
+    let folder = Folder::new();
+    folder.plugin("hello");
+    folder.plugin("showcase");
+    folder.write("dropped/none.txt", "");
+    folder.config(&format!(
+        "plugin_dir = '../../dropped'\n{config}\n[plugins.hello]\npath = '../../plugins/hello.wasm'\n\
+         [plugins.show]\npath = '../../plugins/showcase.wasm'\n"
+    ));
+    folder
+}
+
+fn found(result: &Value) -> Vec<String> {
+    names(&result["structuredContent"], "tools")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_tools_lead_to_all_others_in_every_revision() {
+    let folder = folder("");
+    for revision in LEGACY {
+        let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
+        pipe.legacy(revision, json!({})).await;
+        let listed = pipe.request("tools/list", json!({})).await.unwrap();
+        assert_eq!(names(&listed, "tools"), OWN, "{revision}");
+        let result = pipe.call("find_tools", json!({ "query": "say hello to a person" })).await;
+        // Before 2025-06-18 there is no structured content, so the same is in the text.
+        let answer: Value = serde_json::from_str(text(&result)).unwrap();
+        assert_eq!(answer["tools"][0]["name"], "hello_greet", "{revision}: {answer}");
+        assert_eq!(answer["tools"][0]["inputSchema"]["type"], "object");
+        if revision >= "2025-06-18" {
+            assert_eq!(result["structuredContent"], answer);
+        }
+        let called = pipe.call("call_tool", json!({ "name": "hello_greet", "arguments": { "name": "Ada" } })).await;
+        assert_eq!(text(&called), "Hello, Ada!");
+        // Who knows a tool may call it by its name.
+        assert_eq!(text(&pipe.call("hello_greet", json!({ "name": "Ben" })).await), "Hello, Ben!");
+        // What a tool says of wrong arguments comes back as it would have come.
+        assert!(is_error(&pipe.call("call_tool", json!({ "name": "hello_greet", "arguments": {} })).await));
+        pipe.close().await;
+    }
+    let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
+    let listed = pipe.modern("tools/list", json!({}), json!({})).await.unwrap();
+    assert_eq!(names(&listed, "tools"), OWN);
+    let result = pipe
+        .modern("tools/call", json!({ "name": "find_tools", "arguments": { "query": "greet" } }), json!({}))
+        .await
+        .unwrap();
+    assert_eq!(found(&result), ["hello_greet"]);
+    pipe.close().await;
+}
+
+/// A client that ignores `list_changed`, or is never sent one, uses a tool that was added a second ago.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_was_just_added_is_found_without_listing_again() {
+    let folder = folder("[server]\ncatalog = \"search\"\n");
+    let server = Server::loaded(&folder).await;
+    let mut session = server.legacy("2025-11-25", json!({})).await;
+    let listed = session.request("tools/list", json!({})).await.unwrap();
+    assert_eq!(names(&listed, "tools"), OWN, "`catalog` in [server] is for those who name no profile");
+    let before = session.call("find_tools", json!({ "query": "version" })).await;
+    assert!(!found(&before).contains(&"added_version".to_owned()), "{before}");
+    folder.plugin_as("version-a", "dropped/added.wasm");
+    server.wait_for_log("serving plugin=\"added\"").await;
+    let after = session.call("find_tools", json!({ "query": "version" })).await;
+    assert!(found(&after).contains(&"added_version".to_owned()), "{after}");
+    let called = session.call("call_tool", json!({ "name": "added_version" })).await;
+    assert!(!is_error(&called), "{called}");
+    server.terminate().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_list_never_changes_but_resources_do() {
+    let folder = folder("");
+    let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe.request("tools/list", json!({})).await.unwrap();
+    // Brings tools, and resources and prompts besides.
+    folder.plugin_as("conformance", "dropped/added.wasm");
+    pipe.notification("notifications/resources/list_changed").await;
+    let told = pipe.inbox().iter().filter(|one| one["method"] == "notifications/tools/list_changed").count();
+    assert_eq!(told, 0, "the list of tools is the same");
+    pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resources_are_listed_and_read_by_a_tool() {
+    let folder = folder("");
+    let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let own = pipe.request("resources/list", json!({})).await.unwrap();
+    let listed = pipe.call("read_resource", json!({})).await;
+    assert_eq!(listed["structuredContent"]["resources"], own["resources"]);
+    for resource in own["resources"].as_array().unwrap() {
+        let uri = &resource["uri"];
+        let read = pipe.request("resources/read", json!({ "uri": uri })).await;
+        let by_tool = pipe.request("tools/call", json!({ "name": "read_resource", "arguments": { "uri": uri } })).await;
+        match read {
+            Ok(read) => {
+                let (contents, by_tool) = (&read["contents"][0], by_tool.unwrap());
+                let block = &by_tool["content"][0];
+                if contents.get("text").is_some() {
+                    assert_eq!(block["text"], contents["text"], "{uri}");
+                } else {
+                    assert_eq!(block["resource"]["blob"], contents["blob"], "{uri}");
+                }
+            }
+            Err(error) => match by_tool {
+                Err(other) => assert_eq!(error["code"], other["code"], "{uri}"),
+                Ok(result) => assert!(is_error(&result), "{uri}: {error} {result}"),
+            },
+        }
+    }
+    let none =
+        pipe.request("tools/call", json!({ "name": "read_resource", "arguments": { "uri": "no:///such" } })).await;
+    assert_eq!(none.unwrap_err()["code"], -32002);
+    pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_meant_is_answered_in_words_for_a_model() {
+    let folder = folder("");
+    let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    for (tool, arguments) in [
+        ("find_tools", json!({})),
+        ("find_tools", json!({ "query": 7 })),
+        ("find_tools", json!({ "query": "x", "limit": -1 })),
+        ("find_tools", json!({ "query": "x", "more": 1 })),
+        ("call_tool", json!({})),
+        ("call_tool", json!({ "arguments": {} })),
+        ("read_resource", json!({ "uri": 1 })),
+    ] {
+        let result = pipe.call(tool, arguments.clone()).await;
+        assert!(is_error(&result) && text(&result).contains("do not fit"), "{tool} {arguments}: {result}");
+    }
+    for query in ["", "   ", "…", "qqqqqq zzzzzz", &"word ".repeat(50_000)] {
+        let result = pipe.call("find_tools", json!({ "query": query })).await;
+        assert!(!is_error(&result), "{result}");
+    }
+    let nothing = pipe.call("find_tools", json!({ "query": "qqqqqq" })).await;
+    assert_eq!(nothing["structuredContent"]["total"], 0);
+    assert!(nothing["structuredContent"]["hint"].as_str().unwrap().contains("try other words"), "{nothing}");
+    for (name, expected) in [("none", "unknown tool: none"), ("call_tool", "unknown tool: call_tool")] {
+        let error = pipe.request("tools/call", json!({ "name": "call_tool", "arguments": { "name": name } })).await;
+        assert_eq!(error.unwrap_err()["message"], expected);
+    }
+    pipe.close().await;
+}
