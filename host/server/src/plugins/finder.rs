@@ -6,12 +6,14 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, LazyLock},
+    sync::LazyLock,
 };
 
 use rust_stemmers::{Algorithm, Stemmer};
 use serde_json::{Value, json, value::RawValue};
 use wharf_protocol::model::{TaskSupport, Tool};
+
+use super::synonyms::GROUPS;
 
 pub const FIND: &str = "find_tools";
 pub const CALL: &str = "call_tool";
@@ -100,6 +102,8 @@ const K: f32 = 0.8;
 const B: f32 = 0.75;
 /// How much a word counts that only begins like a word of the query.
 const BEGINNING: f32 = 0.5;
+/// How much a word counts that means the same as a word of the query.
+const SYNONYM: f32 = 0.4;
 /// Shorter words are not taken for beginnings of others.
 const LEAST_BEGINNING: usize = 3;
 /// No more words of a query count.
@@ -110,7 +114,7 @@ type Places = Vec<(usize, f32)>;
 
 /// An index of tools.
 pub struct Finder {
-    names: Vec<Arc<str>>,
+    names: Vec<String>,
     words: HashMap<String, Places>,
 }
 
@@ -140,7 +144,7 @@ impl Finder {
             }
             lengths.push(counts.values().sum::<f32>());
             counted.push(counts);
-            names.push(tool.name.as_str().into());
+            names.push(tool.name.clone());
         }
         #[expect(clippy::cast_precision_loss, reason = "there are far fewer tools than a f32 can count")]
         let usual = (lengths.iter().sum::<f32>() / (lengths.len().max(1) as f32)).max(1.0);
@@ -155,33 +159,45 @@ impl Finder {
     }
 
     /// The names of the tools that have something of the query, best first.
-    pub fn find(&self, query: &str) -> Vec<Arc<str>> {
+    pub fn find(&self, query: &str) -> Vec<&str> {
         let stemmer = Stemmer::create(Algorithm::English);
         let mut scores: HashMap<usize, f32> = HashMap::new();
         let mut seen = HashSet::new();
         for word in words(&stemmer, query).filter(|word| seen.insert(word.clone())).take(MOST_WORDS) {
-            for (place, weight) in self.like(&word) {
-                let rare = self.rareness(place.len());
-                for (at, score) in place {
-                    *scores.entry(*at).or_default() += weight * rare * score;
+            // A tool that has several of the words that stand for this one has it once.
+            let mut best: HashMap<usize, f32> = HashMap::new();
+            for (known, weight) in self.like(&word) {
+                let Some(places) = self.words.get(known) else { continue };
+                let weight = weight * self.rareness(places.len());
+                for (at, score) in places {
+                    let so_far = best.entry(*at).or_default();
+                    *so_far = so_far.max(weight * score);
                 }
+            }
+            for (at, score) in best {
+                *scores.entry(at).or_default() += score;
             }
         }
         let mut found: Vec<(usize, f32)> = scores.into_iter().collect();
         found.sort_by(|(one, score), (other, other_score)| other_score.total_cmp(score).then(one.cmp(other)));
-        found.into_iter().filter_map(|(at, _)| self.names.get(at).cloned()).collect()
+        found.into_iter().filter_map(|(at, _)| self.names.get(at).map(String::as_str)).collect()
     }
 
-    /// The tools with a word, or where there are none, those with words that begin like it.
-    fn like<'a>(&'a self, word: &'a str) -> Box<dyn Iterator<Item = (&'a Places, f32)> + 'a> {
-        if let Some(tools) = self.words.get(word) {
-            return Box::new(std::iter::once((tools, 1.0)));
+    /// The words that stand for a word, with how much they count for it: itself, those that mean the same, and if no tool has it,
+    /// those that begin like it.
+    fn like<'a>(&'a self, word: &'a str) -> Vec<(&'a str, f32)> {
+        static SYNONYMS: LazyLock<HashMap<String, HashSet<String>>> = LazyLock::new(synonyms);
+        let mut all: Vec<(&str, f32)> = vec![(word, 1.0)];
+        all.extend(SYNONYMS.get(word).into_iter().flatten().map(|other| (other.as_str(), SYNONYM)));
+        if !self.words.contains_key(word) {
+            let begins = |known: &&String| {
+                let (short, long) =
+                    if known.len() < word.len() { (known.as_str(), word) } else { (word, known.as_str()) };
+                short.len() >= LEAST_BEGINNING && long.starts_with(short)
+            };
+            all.extend(self.words.keys().filter(begins).map(|known| (known.as_str(), BEGINNING)));
         }
-        let begins = move |known: &str| {
-            let (short, long) = if known.len() < word.len() { (known, word) } else { (word, known) };
-            short.len() >= LEAST_BEGINNING && long.starts_with(short)
-        };
-        Box::new(self.words.iter().filter(move |(known, _)| begins(known)).map(|(_, tools)| (tools, BEGINNING)))
+        all
     }
 
     #[expect(clippy::cast_precision_loss, reason = "there are far fewer tools than a f32 can count")]
@@ -189,6 +205,20 @@ impl Finder {
         let (all, tools) = (self.names.len() as f32, tools as f32);
         ((all - tools + 0.5) / (tools + 0.5)).ln_1p()
     }
+}
+
+/// For each word, those that mean the same.
+fn synonyms() -> HashMap<String, HashSet<String>> {
+    let stemmer = Stemmer::create(Algorithm::English);
+    let mut all: HashMap<String, HashSet<String>> = HashMap::new();
+    for group in GROUPS {
+        let group: HashSet<String> = words(&stemmer, group).collect();
+        for word in &group {
+            let others = group.iter().filter(|other| *other != word);
+            all.entry(word.clone()).or_default().extend(others.cloned());
+        }
+    }
+    all
 }
 
 /// The words of a text, without their endings: `createIssues` and `create_issue` have the same.
@@ -221,3 +251,53 @@ const COMMON: [&str; 40] = [
     "into", "is", "it", "its", "me", "my", "of", "on", "or", "s", "that", "the", "their", "this", "to", "tool", "use",
     "want", "what", "which", "with", "you",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(name: &str, description: &str) -> Tool {
+        tool(name, "", description, json!({ "type": "object", "properties": {} }), false)
+    }
+
+    fn found(tools: &[Tool], query: &str) -> Vec<String> {
+        let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
+        finder.find(query).into_iter().map(Into::into).collect()
+    }
+
+    #[test]
+    fn words_are_the_same_however_they_are_written() {
+        let stemmer = Stemmer::create(Algorithm::English);
+        let of = |text| words(&stemmer, text).collect::<Vec<_>>();
+        assert_eq!(of("createIssues"), of("CREATE issue"));
+        assert_eq!(of("list_open-files"), of("listing the opened file"));
+        assert_eq!(of("XMLFile getURL2 Über…"), ["xmlfile", "get", "url2", "über"]);
+        assert_eq!(of("the of to"), [""; 0]);
+    }
+
+    #[test]
+    fn rare_words_and_names_count_more() {
+        let tools = [
+            described("files_read", "Reads a file of the project"),
+            described("files_write", "Writes a file of the project"),
+            described("git_log", "Shows who changed which file of the project, and when"),
+        ];
+        assert_eq!(found(&tools, "log of the file")[0], "git_log");
+        assert_eq!(found(&tools, "write")[0], "files_write");
+        assert_eq!(found(&tools, "file project").len(), 3);
+        assert_eq!(found(&tools, ""), [""; 0]);
+        assert_eq!(found(&tools, "zebra"), [""; 0]);
+    }
+
+    #[test]
+    fn other_words_for_the_same_are_found_after_the_word_itself() {
+        let tools = [
+            described("tracker_open", "Creates an issue in the tracker"),
+            described("zoo_open", "Reports a bug that was seen in the zoo"),
+        ];
+        assert_eq!(found(&tools, "bug"), ["zoo_open", "tracker_open"]);
+        assert_eq!(found(&tools, "issue"), ["tracker_open", "zoo_open"]);
+        let repositories = [described("repos_get", "Of repositories")];
+        assert_eq!(found(&repositories, "repositor"), ["repos_get"], "the beginning of a word");
+    }
+}

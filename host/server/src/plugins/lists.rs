@@ -57,6 +57,7 @@ pub struct Lists {
     /// What is made of them when it is first asked for: for those who see everything, and for those who see the same part.
     whole: Pages,
     parts: Mutex<HashMap<filter::Key, Arc<Part>>>,
+    finder: OnceLock<Finder>,
 }
 
 /// What those see whose filters are the same.
@@ -64,7 +65,6 @@ pub struct Lists {
 struct Part {
     pages: Pages,
     digests: OnceLock<Generations>,
-    finder: OnceLock<Arc<Finder>>,
 }
 
 /// How many parts are kept.
@@ -110,13 +110,13 @@ impl Lists {
         Arc::clone(parts.entry(key).or_default())
     }
 
-    /// Finds tools among those that this filter lets through.
-    pub fn finder(&self, filter: &Filter) -> Arc<Finder> {
-        let part = self.part(filter);
-        Arc::clone(part.finder.get_or_init(|| {
-            let tools = self.all_tools(filter).map(|(served, tool)| (served.config.id.as_str(), &tool.published));
-            Arc::new(Finder::new(tools))
-        }))
+    /// Finds tools. There is one index of all, because it may be large; whoever asks leaves out what is not for its client.
+    pub fn finder(&self) -> &Finder {
+        self.finder.get_or_init(|| {
+            let all = Filter::default();
+            let tools = self.all_tools(&all).map(|(served, tool)| (served.config.id.as_str(), &tool.published));
+            Finder::new(tools)
+        })
     }
 
     /// What the lists are like that this filter lets through: as long as nothing in a list changes, its number stays.

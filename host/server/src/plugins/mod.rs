@@ -14,5 +14,6 @@ pub mod published;
 pub mod served;
 pub mod snapshot;
 pub mod status;
+mod synonyms;
 pub mod view;
 pub mod watcher;

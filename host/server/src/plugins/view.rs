@@ -7,7 +7,6 @@ use wharf_protocol::{RpcError, encode::Encoder, error::clip};
 use super::{
     catalog::{Catalog, ResourceEntry},
     filter::Filter,
-    finder::Finder,
     lists::{List, Listed},
     published::Failure,
     served::{Generations, Served},
@@ -99,9 +98,10 @@ impl View {
         self.catalog.lists.all_tools(&self.filter).count()
     }
 
-    /// Finds tools among those that the caller sees.
-    pub fn finder(&self) -> Arc<Finder> {
-        self.catalog.lists.finder(&self.filter)
+    /// The tools that have something of the query and that the caller may use, best first.
+    pub fn find(&self, query: &str) -> Vec<&Arc<OfferedTool>> {
+        let found = self.catalog.lists.finder().find(query);
+        found.iter().filter_map(|name| Some(self.tool(name).ok()?.1)).collect()
     }
 
     /// What models are told about the tools that the caller sees.

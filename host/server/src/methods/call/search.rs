@@ -99,10 +99,9 @@ async fn find(ctx: &Context, asked: &Find, bytes: usize) -> Result<Answered, Rpc
     let view = ctx.view().await;
     let limit = usize::try_from(asked.limit.unwrap_or(USUALLY_FOUND).clamp(1, MOST_FOUND)).unwrap_or(1);
     // The first query after a change makes the index, of however many tools there are.
-    let found = heavy(bytes.max(FOUND_BYTES), || view.finder().find(&asked.query));
+    let found = heavy(bytes.max(FOUND_BYTES), || view.find(&asked.query));
     let (mut tools, mut size) = (Vec::new(), 0);
-    for name in found.iter().take(limit) {
-        let Ok((_, tool)) = view.tool(name) else { continue };
+    for tool in found.iter().take(limit) {
         let Value::Object(mut entry) = ctx.encoder.tool(&tool.published) else { continue };
         // What a model needs in order to call it, and nothing more.
         entry.retain(|key, _| ["name", "title", "description", "inputSchema", "annotations"].contains(&key.as_str()));
