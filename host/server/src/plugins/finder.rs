@@ -25,13 +25,15 @@ pub const USUALLY_FOUND: u64 = 5;
 /// The tools that stand for all others.
 pub fn tools() -> &'static [Tool] {
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-        let query = "What has to be done, in a few words, such as \"rename a file\"";
+        let query = "Words that the tool's description may have, such as \"rename move file path\" or \"create add event \
+                     calendar meeting\"";
         vec![
             tool(
                 FIND,
                 "Find tools",
                 "Finds tools by what they do. Most tools of this server are not in this list: look here first, and call what \
-                 is found with call_tool. Returns names, descriptions and the schemas of their arguments, best match first.",
+                 is found with call_tool. Tools are matched by words, so give several: what is done, to what, in which product, \
+                 and other words for each. Returns names, descriptions and the schemas of their arguments, best match first.",
                 json!({
                     "type": "object",
                     "properties": {
@@ -103,7 +105,7 @@ const B: f32 = 0.75;
 /// How much a word counts that only begins like a word of the query.
 const BEGINNING: f32 = 0.5;
 /// How much a word counts that means the same as a word of the query.
-const SYNONYM: f32 = 0.4;
+const SYNONYM: f32 = 0.2;
 /// Shorter words are not taken for beginnings of others.
 const LEAST_BEGINNING: usize = 3;
 /// No more words of a query count.
