@@ -63,6 +63,7 @@ const ROOMS: [(&str, &[&str]); 21] = [
             "auth",
             "observe",
             "audit",
+            "profiles",
             "plugins",
             "telemetry",
             "client",

@@ -127,6 +127,16 @@ async fn a_profile_that_is_not_there_is_refused_by_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_check_says_what_each_profile_has() {
+    let folder = folder(&format!("{CONFIG}[profiles.typo]\nplugins = [\"helo\"]\n"));
+    let output = folder.run(&["check"], &[]).await;
+    let said = e2e::folder::stdout(&output);
+    assert!(said.contains("profile greet: 1 tools, 0 prompts, 0 resources"), "{said}");
+    assert!(said.contains("profile typo: NOTHING"), "{said}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_one_profile_are_not_there_for_another() {
     let folder = Folder::new();
     folder.config(&format!(

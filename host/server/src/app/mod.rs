@@ -22,6 +22,7 @@ pub use self::session::Session;
 use crate::{
     access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes},
     audit::Log,
+    auth::Caller,
     base::{ledger::Ledger, paths::Stamp, principal::Principal},
     client::server::{DRAIN, Server, Shared},
     config::{self, CommandLine, Config, Plugin},
@@ -33,7 +34,8 @@ use crate::{
         record::Observer,
         trace::Tracer,
     },
-    plugins::{library::Library, snapshot::PluginStatus, status::Status, watcher},
+    plugins::{library::Library, lists::List, snapshot::PluginStatus, status::Status, watcher},
+    profiles::SEARCH,
     telemetry::{
         metrics::{CONTENT_TYPE, Counters, Metrics, Sources},
         otlp::Otlp,
@@ -395,6 +397,20 @@ impl Wharf {
             missing.push((served.config.id.clone(), problems));
         }
         missing
+    }
+
+    /// For each profile of the config, how many tools, prompts, and resources with their templates it has.
+    #[doc(hidden)]
+    pub fn profiles(&self) -> Vec<(String, [usize; 3])> {
+        let server = &self.inner.server;
+        let profiles = Arc::clone(&server.config.borrow().profiles);
+        let owner = Caller::Owner(Principal::Process);
+        let counted = profiles.names().filter(|name| *name != SEARCH).map(|name| {
+            let view = server.view(&owner, Some(name));
+            let resources = view.entries(List::Resources).count() + view.entries(List::Templates).count();
+            (name.to_owned(), [view.count_tools(), view.entries(List::Prompts).count(), resources])
+        });
+        counted.collect()
     }
 
     /// Calls a tool by the name that clients know, without a client: the call has the grants of its plugin, and the operator's

@@ -80,6 +80,14 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
             print(&format!("  MISSING: {problem}"))?;
         }
     }
+    for (name, [tools, prompts, resources]) in wharf.profiles() {
+        if tools + prompts + resources == 0 {
+            failed = true;
+            print(&format!("\nprofile {name}: NOTHING: no name of a plugin, tool, prompt or resource fits it"))?;
+        } else {
+            print(&format!("\nprofile {name}: {tools} tools, {prompts} prompts, {resources} resources and templates"))?;
+        }
+    }
     if plugins.is_empty() {
         print("no plugins")?;
     }
