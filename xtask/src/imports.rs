@@ -33,7 +33,20 @@ const ROOMS: [(&str, &[&str]); 21] = [
     ("approvals", &["base", "access", "config"]),
     (
         "client",
-        &["base", "config", "egress", "access", "auth", "roles", "approvals", "bridge", "plugins", "tasks", "observe"],
+        &[
+            "base",
+            "config",
+            "egress",
+            "access",
+            "auth",
+            "roles",
+            "profiles",
+            "approvals",
+            "bridge",
+            "plugins",
+            "tasks",
+            "observe",
+        ],
     ),
     (
         "methods",
@@ -53,7 +66,10 @@ const ROOMS: [(&str, &[&str]); 21] = [
             "observe",
         ],
     ),
-    ("transport", &["base", "config", "access", "auth", "bridge", "client", "methods", "observe"]),
+    (
+        "transport",
+        &["base", "config", "access", "auth", "profiles", "bridge", "plugins", "client", "methods", "observe"],
+    ),
     (
         "app",
         &[

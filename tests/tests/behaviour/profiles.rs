@@ -43,6 +43,7 @@ async fn two_clients_of_one_process_have_different_tools() {
         ("/mcp", vec!["hello_greet", "echo_echo"]),
         ("/mcp/", vec!["hello_greet", "echo_echo"]),
         ("/mcp/greet", vec!["hello_greet"]),
+        ("/mcp/greet/", vec!["hello_greet"]),
         ("/mcp/talk", vec!["echo_echo"]),
     ] {
         let answer = modern_at(&server, path, "tools/list", json!({})).await;
@@ -196,7 +197,7 @@ async fn roles_and_profiles_narrow_each_other() {
         json!({ "name": "call_tool", "arguments": { "name": "echo_echo", "arguments": { "message": "x" } } }),
     )
     .await;
-    assert_eq!(called["error"]["message"], "unknown tool: echo_echo", "{called}");
+    assert!(text(&called["result"]).starts_with("unknown tool: echo_echo"), "{called}");
     let greeted = modern_at(
         &server,
         "/mcp/search",

@@ -133,6 +133,10 @@ impl Current {
             // What callers have used up of their allowances still counts.
             new.roles = Arc::clone(&self.config.borrow().roles);
         }
+        if new.profiles.are_alike(&self.config.borrow().profiles) {
+            // What was made of the catalog for them stays good.
+            new.profiles = Arc::clone(&self.config.borrow().profiles);
+        }
         note(&self.observers, Some(&self.config.borrow()), &new);
         let mut places = new.places(origins.cache_dir.as_deref());
         places.trusted.extend(self.trusted.iter().cloned());

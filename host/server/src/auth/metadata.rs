@@ -7,14 +7,15 @@ use super::{
     identity::Refused,
     settings::{Settings, is_scope},
 };
+use crate::base::text::is_segment;
 
 /// Where clients look for the metadata of a resource, by RFC 9728; its path is appended.
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The metadata of this resource. `slash`: whether the client asked for the one with a slash at its end, since clients compare it
-/// with the URL that they were given.
-pub fn document(settings: &Settings, slash: bool) -> Value {
-    let resource = if slash { format!("{}/", settings.resource) } else { settings.resource.clone() };
+/// The metadata of this resource. `below`: what follows its path in the URL that the client was given, a slash or the name of a
+/// profile, since clients compare the two.
+pub fn document(settings: &Settings, below: &str) -> Value {
+    let resource = format!("{}{below}", settings.resource);
     let issuers: Vec<&str> = settings.issuers.iter().map(|issuer| issuer.url.as_str()).collect();
     let mut document = json!({
         "resource": resource,
@@ -43,8 +44,8 @@ fn url(settings: &Settings) -> String {
 }
 
 /// The value of `WWW-Authenticate`, for those who were turned away because of their token. It names the resource in its canonical form,
-/// also to those who added a slash, because providers know that form.
-pub fn challenge(settings: &Settings, refused: &Refused) -> Option<HeaderValue> {
+/// also to those who added a slash, because providers know that form. `profile`: the one that the client came for.
+pub fn challenge(settings: &Settings, refused: &Refused, profile: Option<&str>) -> Option<HeaderValue> {
     let (error, why, scopes) = match refused {
         Refused::NoToken => (None, None, &settings.scopes),
         Refused::Invalid(why) => (Some("invalid_token"), Some(why), &settings.scopes),
@@ -62,7 +63,8 @@ pub fn challenge(settings: &Settings, refused: &Refused) -> Option<HeaderValue> 
         members.insert(0, "realm=\"wharf\"".to_owned());
         return HeaderValue::from_str(&format!("Bearer {}", members.join(", "))).ok();
     }
-    members.push(format!("resource_metadata=\"{}\"", url(settings)));
+    let profile = profile.filter(|name| is_segment(name)).map(|name| format!("/{name}")).unwrap_or_default();
+    members.push(format!("resource_metadata=\"{}{profile}\"", url(settings)));
     // Scopes of tokens are from outside, so what cannot stand in a header is left out.
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).filter(|scope| is_scope(scope)).collect();
     if !scopes.is_empty() {
@@ -106,18 +108,22 @@ mod tests {
                 format!(r#"Bearer error="invalid_request", error_description="twice 'a'", {metadata}"#),
             ),
         ] {
-            assert_eq!(challenge(&settings, &refused).unwrap(), expected);
+            assert_eq!(challenge(&settings, &refused, None).unwrap(), expected);
         }
-        assert_eq!(challenge(&settings, &Refused::Unavailable), None);
+        assert_eq!(challenge(&settings, &Refused::Unavailable, None), None);
     }
 
     #[test]
     fn the_metadata_names_the_resource_as_it_was_asked_for() {
-        let document = |slash| super::document(&settings(&[]), slash);
-        assert_eq!(document(false)["resource"], "https://mcp.example.com/mcp");
-        assert_eq!(document(true)["resource"], "https://mcp.example.com/mcp/");
-        assert_eq!(document(false)["authorization_servers"], json!(["https://id.example.com/realm"]));
-        assert_eq!(document(false).get("scopes_supported"), None);
+        let document = |below| super::document(&settings(&[]), below);
+        assert_eq!(document("")["resource"], "https://mcp.example.com/mcp");
+        assert_eq!(document("/")["resource"], "https://mcp.example.com/mcp/");
+        assert_eq!(document("/review")["resource"], "https://mcp.example.com/mcp/review");
+        let at = |profile| challenge(&settings(&[]), &Refused::NoToken, Some(profile)).unwrap();
+        assert!(at("review").to_str().unwrap().ends_with("oauth-protected-resource/mcp/review\""));
+        assert!(at("a\"b").to_str().unwrap().ends_with("oauth-protected-resource/mcp\""));
+        assert_eq!(document("")["authorization_servers"], json!(["https://id.example.com/realm"]));
+        assert_eq!(document("").get("scopes_supported"), None);
         let root = Settings { resource: "https://mcp.example.com".into(), ..settings(&["mcp"]) };
         assert_eq!(url(&root), "https://mcp.example.com/.well-known/oauth-protected-resource");
     }

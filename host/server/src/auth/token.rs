@@ -12,7 +12,10 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Map, Value};
 
 use super::{identity::Identity, settings::Issuer};
-use crate::base::principal::{Principal, User};
+use crate::base::{
+    principal::{Principal, User},
+    text::is_segment,
+};
 
 /// By how much the clocks of issuers and this machine may differ.
 const LEEWAY: Duration = Duration::from_secs(30);
@@ -160,7 +163,14 @@ impl Claims {
             Some(_) => return Err("its audience is malformed"),
             None => return Err("it has no audience"),
         };
-        let is_ours = |one: &&str| issuer.resource.iter().chain(&issuer.audience).any(|accepted| accepted == one);
+        // A profile has a URL of its own below that of the resource, and is the same resource.
+        let is_profile = |one: &str| {
+            let name = issuer.resource.first().and_then(|resource| one.strip_prefix(resource)?.strip_prefix('/'));
+            name.is_some_and(is_segment)
+        };
+        let is_ours = |one: &&str| {
+            issuer.resource.iter().chain(&issuer.audience).any(|accepted| accepted == one) || is_profile(one)
+        };
         if !audience.iter().any(is_ours) {
             return Err("it is for another audience");
         }

@@ -15,6 +15,15 @@ pub fn is_deceptive(character: char) -> bool {
         )
 }
 
+/// The longest name that stands in a URL.
+pub const MAX_SEGMENT_BYTES: usize = 64;
+
+/// Whether a text is a name that stands in URLs as it is: lower-case letters, digits and `-`.
+pub fn is_segment(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.len() <= MAX_SEGMENT_BYTES && text.bytes().all(fits)
+}
+
 /// For descriptions and questions: removes deceptive characters, but keeps line breaks and tabs.
 pub fn clean(text: &str) -> String {
     text.chars().filter(|character| matches!(character, '\n' | '\t') || !is_deceptive(*character)).collect()

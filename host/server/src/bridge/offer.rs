@@ -120,6 +120,9 @@ fn fingerprint(what: &dyn std::fmt::Debug) -> [u8; 32] {
 /// of each revision.
 const ENTRY_BYTES: usize = 1024;
 const TEXT_COPIES: usize = 4;
+/// How many words of a tool it can be found by, and what each of them takes in the index.
+pub const MAX_TOOL_WORDS: usize = 500;
+const TOOL_WORD_BYTES: usize = 64;
 /// The most that a compiled template takes.
 const TEMPLATE_BYTES: usize = 64 << 10;
 /// The most templates of one plugin, since every one of them may have to be tried for a URI.
@@ -239,6 +242,8 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> R
     let more = details.and_then(|details| details.more.as_ref());
     let title = details.and_then(|details| details.title.as_deref());
     purse.entry(&[&tool.name, &tool.description, title.unwrap_or_default()], more)?;
+    let words = (tool.name.len() + tool.description.len() + tool.input_schema.len()) / 2;
+    purse.pay(words.min(MAX_TOOL_WORDS) * TOOL_WORD_BYTES)?;
     let input = paid_schema(&tool.input_schema, true, purse).map_err(|error| format!("input schema: {error}"))?;
     let more = entry_more(
         config,

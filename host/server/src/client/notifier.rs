@@ -24,6 +24,7 @@ use crate::{
     auth::Caller,
     config::Config,
     plugins::{catalog::Catalog, published::Failure, served::Generations, view::Told},
+    profiles::Style,
     tasks::Record,
 };
 
@@ -84,7 +85,8 @@ impl Feed {
             self.config.mark_unchanged();
             self.catalog.mark_unchanged();
             let view = self.server.view(&listener.caller(), listener.profile());
-            for list in list_changes(listener, view.told(), self.server.published.first.get().copied()) {
+            let first = self.server.published.first.get().copied();
+            for list in list_changes(listener, view.told(), first, view.filter.style()) {
                 if outbox.send(notification::list_changed(list, listener.tag())).await == Err(Unsent::Closed) {
                     return;
                 }
@@ -135,16 +137,20 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
 }
 
-fn list_changes(listener: &dyn Listener, now: Told, first: Option<Generations>) -> Vec<Listed> {
+/// `first`: the lists after the first load. `style`: how tools are listed for the listener.
+fn list_changes(listener: &dyn Listener, now: Told, first: Option<Generations>, style: Style) -> Vec<Listed> {
     let mut lists = Vec::new();
-    // A listener that came before the first load may have seen the lists of that load, but nothing older.
-    let before = listener.last_told().lock().replace(now).or(first.map(|all| Told { all, own: None }));
-    let Some(before) = before else { return lists };
-    // Where the first role came, or the last one went, any list may be another.
-    let all_differ = before.own.is_some() != now.own.is_some();
-    let (before, now) = match (before.own, now.own) {
-        (Some(before), Some(now)) => (before, now),
-        _ => (before.all, now.all),
+    let (before, now, all_differ) = match (listener.last_told().lock().replace(now), first) {
+        // Where the first role or profile came, or the last one went, any list may be another.
+        (Some(before), _) if before.own.is_some() != now.own.is_some() => (before.all, now.all, true),
+        (Some(before), _) => (before.own.unwrap_or(before.all), now.own.unwrap_or(now.all), false),
+        // A listener that came before the first load may have seen the lists of that load, but nothing older. The tools that stand for
+        // all others are the same at every load.
+        (None, Some(first)) if style == Style::Search => {
+            (Generations { tools: now.all.tools, ..first }, now.all, false)
+        }
+        (None, Some(first)) => (first, now.all, false),
+        (None, None) => return lists,
     };
     if (all_differ || before.tools != now.tools) && listener.wants_tools() {
         lists.push(Listed::Tools);

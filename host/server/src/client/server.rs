@@ -30,6 +30,7 @@ use crate::{
     egress::tls::{Roots, Tls},
     observe::observers::Observers,
     plugins::{filter::Filter, published::Published, view::View},
+    profiles::Style,
     roles::Rights,
     tasks::{Memory, Tasks},
 };
@@ -168,6 +169,11 @@ impl Server {
         let config = self.config.borrow();
         let rights = caller.identity().and_then(|identity| config.roles.rights(identity));
         View { catalog, filter: Filter { rights, profile: config.profiles.find(profile) } }
+    }
+
+    /// How tools are listed for a client.
+    pub fn style(&self, profile: Option<&str>) -> Style {
+        self.config.borrow().profiles.find(profile).map_or(Style::Full, |profile| profile.style)
     }
 
     /// Refuses the name of a profile that there is not.

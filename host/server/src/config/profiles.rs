@@ -6,12 +6,11 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::{raw, roles};
 use crate::{
-    base::text::toml_header,
+    base::text::{MAX_SEGMENT_BYTES, is_segment, toml_header},
     profiles::{Profile, Profiles, SEARCH, Style},
 };
 
 const MAX_PROFILES: usize = 64;
-const MAX_NAME_BYTES: usize = 64;
 /// What stands at this place already, below the path of MCP.
 const TAKEN: [&str; 2] = [SEARCH, "server-card"];
 
@@ -27,10 +26,9 @@ pub fn resolve(catalog: Option<&str>, raw: Vec<(String, raw::Profile)>) -> Resul
 
 fn profile(name: &str, raw: raw::Profile) -> Result<Arc<Profile>> {
     let raw::Profile { plugins, tools, prompts, resources, catalog } = raw;
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     ensure!(
-        !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.bytes().all(fits),
-        "it stands in URLs, so its name is 1 to {MAX_NAME_BYTES} lower-case letters, digits and `-`"
+        is_segment(name),
+        "it stands in URLs, so its name is 1 to {MAX_SEGMENT_BYTES} lower-case letters, digits and `-`"
     );
     ensure!(!TAKEN.contains(&name), "this name is taken; `{SEARCH}` is a profile that is always there");
     let style = style(catalog.as_deref())?;

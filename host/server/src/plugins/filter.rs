@@ -24,6 +24,11 @@ impl Filter {
         self.rights.is_none() && self.profile.is_none()
     }
 
+    /// Whether it lets everything through, however it is listed.
+    pub fn hides_nothing(&self) -> bool {
+        self.rights.is_none() && self.profile.as_ref().is_none_or(|profile| profile.selection.is_none())
+    }
+
     pub fn key(&self) -> Key {
         (self.rights.as_ref().map(Rights::key), self.profile.as_ref().map(|profile| profile.key()))
     }

@@ -5,7 +5,8 @@
 //! them is among all tools, and where it stands.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::Bound,
     sync::LazyLock,
 };
 
@@ -14,13 +15,16 @@ use serde_json::{Value, json, value::RawValue};
 use wharf_protocol::model::{TaskSupport, Tool};
 
 use super::synonyms::GROUPS;
+use crate::bridge::MAX_TOOL_WORDS;
 
 pub const FIND: &str = "find_tools";
 pub const CALL: &str = "call_tool";
 pub const READ: &str = "read_resource";
 /// How many tools are found at once, at the most and if the client does not say.
-pub const MOST_FOUND: u64 = 20;
-pub const USUALLY_FOUND: u64 = 5;
+pub const MOST_FOUND: f64 = 20.0;
+pub const USUALLY_FOUND: f64 = 5.0;
+/// The most characters of a query.
+pub const LONGEST_QUERY: usize = 1024;
 
 /// The tools that stand for all others.
 pub fn tools() -> &'static [Tool] {
@@ -37,10 +41,10 @@ pub fn tools() -> &'static [Tool] {
                 json!({
                     "type": "object",
                     "properties": {
-                        "query": { "type": "string", "description": query },
+                        "query": { "type": "string", "maxLength": LONGEST_QUERY, "description": query },
                         "limit": {
-                            "type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": USUALLY_FOUND,
-                            "description": "How many tools to return",
+                            "type": "integer", "default": 5,
+                            "description": format!("How many tools to return, 1 to {MOST_FOUND}"),
                         },
                     },
                     "required": ["query"],
@@ -72,7 +76,7 @@ pub fn tools() -> &'static [Tool] {
                     "properties": { "uri": { "type": "string", "description": "The resource's URI" } },
                     "additionalProperties": false,
                 }),
-                true,
+                false,
             ),
         ]
     });
@@ -111,25 +115,40 @@ const LEAST_BEGINNING: usize = 3;
 /// No more words of a query count.
 const MOST_WORDS: usize = 64;
 
-/// The tools that have a word, with how much it counts there.
+/// Longer words are none that anybody would look for, and take the stemmer long.
+const LONGEST_WORD: usize = 64;
+/// How many words of a query are looked at.
+const MOST_LOOKED_AT: usize = 256;
+/// How many words that begin like a word of the query count.
+const MOST_BEGINNINGS: usize = 256;
+
+/// The tools that have a word, with how much it has of it.
 type Places = Vec<(usize, f32)>;
 
-/// An index of tools.
+/// An index of all tools. What a query finds, and in which order, depends only on tools that its caller sees.
 pub struct Finder {
-    names: Vec<String>,
-    words: HashMap<String, Places>,
+    tools: Vec<Indexed>,
+    words: BTreeMap<String, Places>,
+}
+
+struct Indexed {
+    name: String,
+    /// How much it has of all words together.
+    length: f32,
 }
 
 impl Finder {
     /// `tools`: each with the id of its plugin.
     pub fn new<'a>(tools: impl Iterator<Item = (&'a str, &'a Tool)>) -> Self {
         let stemmer = Stemmer::create(Algorithm::English);
-        let (mut names, mut counted, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
+        let mut index = Self { tools: Vec::new(), words: BTreeMap::new() };
         for (plugin, tool) in tools {
             let mut counts: HashMap<String, f32> = HashMap::new();
+            let mut left = MAX_TOOL_WORDS;
             let mut add = |text: &str, weight: f32| {
-                for word in words(&stemmer, text) {
+                for word in words(&stemmer, text).take(left) {
                     *counts.entry(word).or_default() += weight;
+                    left -= 1;
                 }
             };
             add(&tool.name, IN_NAME);
@@ -144,36 +163,39 @@ impl Finder {
                     add(choice.as_str().unwrap_or_default(), IN_ARGUMENTS);
                 }
             }
-            lengths.push(counts.values().sum::<f32>());
-            counted.push(counts);
-            names.push(tool.name.clone());
-        }
-        #[expect(clippy::cast_precision_loss, reason = "there are far fewer tools than a f32 can count")]
-        let usual = (lengths.iter().sum::<f32>() / (lengths.len().max(1) as f32)).max(1.0);
-        let mut words: HashMap<String, Places> = HashMap::new();
-        for (at, (counts, length)) in counted.into_iter().zip(lengths).enumerate() {
+            let at = index.tools.len();
+            index.tools.push(Indexed { name: tool.name.clone(), length: counts.values().sum() });
             for (word, count) in counts {
-                let score = count * (K + 1.0) / (count + K * (1.0 - B + B * length / usual));
-                words.entry(word).or_default().push((at, score));
+                index.words.entry(word).or_default().push((at, count));
             }
         }
-        Self { names, words }
+        index
     }
 
-    /// The names of the tools that have something of the query, best first.
-    pub fn find(&self, query: &str) -> Vec<&str> {
+    /// The names of the tools that have something of the query, best first, of those that `sees` lets through.
+    #[expect(clippy::cast_precision_loss, reason = "there are far fewer tools than a f32 can count")]
+    pub fn find(&self, query: &str, sees: impl Fn(&str) -> bool) -> Vec<&str> {
+        let seen: Vec<bool> = self.tools.iter().map(|tool| sees(&tool.name)).collect();
+        let is_seen = |at: usize| seen.get(at).copied().unwrap_or_default();
+        let all = seen.iter().filter(|seen| **seen).count() as f32;
+        let lengths: f32 = self.tools.iter().zip(&seen).filter(|(_, seen)| **seen).map(|(tool, _)| tool.length).sum();
+        let usual = (lengths / all.max(1.0)).max(1.0);
         let stemmer = Stemmer::create(Algorithm::English);
         let mut scores: HashMap<usize, f32> = HashMap::new();
-        let mut seen = HashSet::new();
-        for word in words(&stemmer, query).filter(|word| seen.insert(word.clone())).take(MOST_WORDS) {
+        let mut had = HashSet::new();
+        let asked = parts(query).take(MOST_LOOKED_AT).filter_map(|part| word(&stemmer, part));
+        for word in asked.filter(|word| had.insert(word.clone())).take(MOST_WORDS) {
             // A tool that has several of the words that stand for this one has it once.
             let mut best: HashMap<usize, f32> = HashMap::new();
-            for (known, weight) in self.like(&word) {
+            for (known, weight) in self.like(&word, is_seen) {
                 let Some(places) = self.words.get(known) else { continue };
-                let weight = weight * self.rareness(places.len());
-                for (at, score) in places {
+                let places: Vec<&(usize, f32)> = places.iter().filter(|(at, _)| is_seen(*at)).collect();
+                let rare = ((all - places.len() as f32 + 0.5) / (places.len() as f32 + 0.5)).ln_1p();
+                for (at, count) in places {
+                    let length = self.tools.get(*at).map_or(usual, |tool| tool.length);
+                    let score = count * (K + 1.0) / (count + K * (1.0 - B + B * length / usual));
                     let so_far = best.entry(*at).or_default();
-                    *so_far = so_far.max(weight * score);
+                    *so_far = so_far.max(weight * rare * score);
                 }
             }
             for (at, score) in best {
@@ -182,39 +204,33 @@ impl Finder {
         }
         let mut found: Vec<(usize, f32)> = scores.into_iter().collect();
         found.sort_by(|(one, score), (other, other_score)| other_score.total_cmp(score).then(one.cmp(other)));
-        found.into_iter().filter_map(|(at, _)| self.names.get(at).map(String::as_str)).collect()
+        found.into_iter().filter_map(|(at, _)| self.tools.get(at).map(|tool| tool.name.as_str())).collect()
     }
 
-    /// The words that stand for a word, with how much they count for it: itself, those that mean the same, and if no tool has it,
-    /// those that begin like it.
-    fn like<'a>(&'a self, word: &'a str) -> Vec<(&'a str, f32)> {
-        static SYNONYMS: LazyLock<HashMap<String, HashSet<String>>> = LazyLock::new(synonyms);
+    /// The words that stand for a word, with how much they count for it: itself, those that mean the same, and if no tool that is seen
+    /// has it, those that begin like it.
+    fn like<'a>(&'a self, word: &'a str, is_seen: impl Fn(usize) -> bool) -> Vec<(&'a str, f32)> {
+        static SYNONYMS: LazyLock<HashMap<String, BTreeSet<String>>> = LazyLock::new(synonyms);
         let mut all: Vec<(&str, f32)> = vec![(word, 1.0)];
         all.extend(SYNONYMS.get(word).into_iter().flatten().map(|other| (other.as_str(), SYNONYM)));
-        if !self.words.contains_key(word) {
-            let begins = |known: &&String| {
-                let (short, long) =
-                    if known.len() < word.len() { (known.as_str(), word) } else { (word, known.as_str()) };
-                short.len() >= LEAST_BEGINNING && long.starts_with(short)
-            };
-            all.extend(self.words.keys().filter(begins).map(|known| (known.as_str(), BEGINNING)));
+        let has = |places: &Places| places.iter().any(|(at, _)| is_seen(*at));
+        if !self.words.get(word).is_some_and(has) && word.len() >= LEAST_BEGINNING {
+            let longer = self.words.range::<str, _>((Bound::Excluded(word), Bound::Unbounded));
+            let longer = longer.take_while(|(known, _)| known.starts_with(word)).filter(|(_, places)| has(places));
+            all.extend(longer.take(MOST_BEGINNINGS).map(|(known, _)| (known.as_str(), BEGINNING)));
+            let shorter = word.char_indices().filter_map(|(at, _)| word.get(..at));
+            all.extend(shorter.filter(|part| part.len() >= LEAST_BEGINNING).map(|part| (part, BEGINNING)));
         }
         all
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "there are far fewer tools than a f32 can count")]
-    fn rareness(&self, tools: usize) -> f32 {
-        let (all, tools) = (self.names.len() as f32, tools as f32);
-        ((all - tools + 0.5) / (tools + 0.5)).ln_1p()
     }
 }
 
 /// For each word, those that mean the same.
-fn synonyms() -> HashMap<String, HashSet<String>> {
+fn synonyms() -> HashMap<String, BTreeSet<String>> {
     let stemmer = Stemmer::create(Algorithm::English);
-    let mut all: HashMap<String, HashSet<String>> = HashMap::new();
+    let mut all: HashMap<String, BTreeSet<String>> = HashMap::new();
     for group in GROUPS {
-        let group: HashSet<String> = words(&stemmer, group).collect();
+        let group: BTreeSet<String> = words(&stemmer, group).collect();
         for word in &group {
             let others = group.iter().filter(|other| *other != word);
             all.entry(word.clone()).or_default().extend(others.cloned());
@@ -225,9 +241,20 @@ fn synonyms() -> HashMap<String, HashSet<String>> {
 
 /// The words of a text, without their endings: `createIssues` and `create_issue` have the same.
 fn words<'a>(stemmer: &'a Stemmer, text: &'a str) -> impl Iterator<Item = String> + 'a {
-    let parts = text.split(|character: char| !character.is_alphanumeric()).flat_map(humps);
-    let words = parts.filter(|part| !part.is_empty()).map(str::to_lowercase);
-    words.filter(|word| !COMMON.contains(&word.as_str())).map(|word| stemmer.stem(&word).into_owned())
+    parts(text).filter_map(|part| word(stemmer, part))
+}
+
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !character.is_alphanumeric()).flat_map(humps)
+}
+
+/// A word without its ending, unless it says nothing.
+fn word(stemmer: &Stemmer, part: &str) -> Option<String> {
+    if part.len() > LONGEST_WORD {
+        return None;
+    }
+    let word = part.to_lowercase();
+    (!COMMON.contains(&word.as_str())).then(|| stemmer.stem(&word).into_owned())
 }
 
 /// The parts of a name such as `createIssue`.
@@ -264,7 +291,7 @@ mod tests {
 
     fn found(tools: &[Tool], query: &str) -> Vec<String> {
         let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
-        finder.find(query).into_iter().map(Into::into).collect()
+        finder.find(query, |_| true).into_iter().map(Into::into).collect()
     }
 
     #[test]
@@ -301,5 +328,34 @@ mod tests {
         assert_eq!(found(&tools, "issue"), ["tracker_open", "zoo_open"]);
         let repositories = [described("repos_get", "Of repositories")];
         assert_eq!(found(&repositories, "repositor"), ["repos_get"], "the beginning of a word");
+    }
+
+    #[test]
+    fn what_is_not_seen_changes_nothing() {
+        let tools = [
+            described("greet", "Says hello"),
+            described("hellosecret", "Says hello to the hidden, helloworld, hello hello"),
+            described("other", "Does something else"),
+        ];
+        let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
+        let of_all = |query: &str| finder.find(query, |_| true).len();
+        for query in ["hello", "hellopublic", "hellosecret", "helloworld", "hidden", "says", "else hello"] {
+            let alone = Finder::new([("some", &tools[0]), ("some", &tools[2])].into_iter());
+            let sees = |name: &str| name != "hellosecret";
+            assert_eq!(finder.find(query, sees), alone.find(query, |_| true), "{query}");
+        }
+        assert_eq!(of_all("hidden"), 1);
+    }
+
+    /// The stemmer takes quadratic time for some words, so long ones are left out.
+    #[test]
+    fn no_text_takes_long() {
+        let began = std::time::Instant::now();
+        let long = ["ay".repeat(500_000), "a ".repeat(500_000), "ay ".repeat(300_000), "é".repeat(500_000)];
+        for text in long {
+            assert_eq!(found(&[described("one", &text)], "zebra"), [""; 0]);
+            found(&[described("one", "a tool")], &text);
+        }
+        assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
     }
 }

@@ -69,18 +69,18 @@ impl View {
 
     /// Whether the caller may know that something about this resource changed.
     pub fn sees_resource(&self, uri: &str) -> bool {
-        self.filter.is_open() || self.resource(uri).is_ok()
+        self.filter.hides_nothing() || self.resource(uri).is_ok()
     }
 
     /// Whether the caller sees anything of this plugin.
     pub fn sees_plugin(&self, id: &str) -> bool {
-        self.filter.is_open()
+        self.filter.hides_nothing()
             || self.catalog.served().iter().any(|served| served.config.id == id && sees_any(&self.filter, served))
     }
 
     /// Whether the caller may know that a plugin does not load. One that was never served is nobody's yet.
     pub fn sees_failure(&self, failure: &Failure) -> bool {
-        self.filter.is_open() || self.sees_plugin(&failure.subject)
+        self.filter.hides_nothing() || self.sees_plugin(&failure.subject)
     }
 
     /// The result of a list request.
@@ -98,15 +98,19 @@ impl View {
         self.catalog.lists.all_tools(&self.filter).count()
     }
 
-    /// The tools that have something of the query and that the caller may use, best first.
-    pub fn find(&self, query: &str) -> Vec<&Arc<OfferedTool>> {
-        let found = self.catalog.lists.finder().find(query);
-        found.iter().filter_map(|name| Some(self.tool(name).ok()?.1)).collect()
+    /// The tools that have something of the query and that the caller sees, best first.
+    pub fn find(&self, query: &str) -> Vec<(&Arc<Served>, &Arc<OfferedTool>)> {
+        let sees = |name: &str| {
+            let served = self.catalog.tool(name).map(|(served, _)| served);
+            served.is_some_and(|served| self.filter.sees(&Entry::new(Kind::Tool, &served.config.id, name)))
+        };
+        let found = self.catalog.lists.finder().find(query, sees);
+        found.into_iter().filter_map(|name| self.catalog.tool(name)).collect()
     }
 
     /// What models are told about the tools that the caller sees.
     pub fn instructions(&self, own: Option<&str>) -> Option<String> {
-        let sees = |served: &Served| self.filter.is_open() || sees_any(&self.filter, served);
+        let sees = |served: &Served| self.filter.hides_nothing() || sees_any(&self.filter, served);
         self.catalog.instructions(own, sees).0
     }
 

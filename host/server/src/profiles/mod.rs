@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -25,13 +26,19 @@ pub enum Style {
 }
 
 /// A part of the catalog.
-#[derive(Debug)]
 pub struct Profile {
     /// None: all of it.
     pub selection: Option<Selection>,
     pub style: Style,
     /// No other profile has the same number.
     number: u64,
+}
+
+/// The number is not shown: two profiles are alike if they have the same.
+impl fmt::Debug for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Profile").field("selection", &self.selection).field("style", &self.style).finish()
+    }
 }
 
 /// How many profiles there have been.
@@ -69,6 +76,11 @@ impl Profiles {
         let unnamed = (style == Style::Search).then(|| Profile::new(None, style));
         named.insert(SEARCH.into(), Profile::new(None, Style::Search));
         Self { unnamed, named, nothing: Profile::new(Some(Selection::default()), Style::Full) }
+    }
+
+    /// Whether the config says the same of both.
+    pub fn are_alike(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
     }
 
     pub fn has(&self, name: &str) -> bool {

@@ -19,6 +19,7 @@ use super::answered::Answered;
 use crate::{
     base::{
         ledger::{Account, no_room},
+        principal::Owner,
         random_id,
     },
     client::context::Context,
@@ -86,7 +87,7 @@ pub async fn begin(
     let account = match &ctx.session {
         Some(session) => session.account.clone(),
         None => {
-            holder = ctx.server.ledger.client(&ctx.owner().key());
+            holder = ctx.server.ledger.client(&Owner::Principal(ctx.principal().clone(), None).key());
             holder.account.clone()
         }
     };

@@ -1,41 +1,47 @@
 //! The tools that stand for all others where a client is better off with few: `find_tools`, `call_tool` and `read_resource`. What
 //! they lead to goes the same way as a request for it.
 
+use std::{collections::HashMap, sync::Arc};
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use wharf_protocol::{
-    RpcError,
-    encode::Encoder,
-    error::METHOD_NOT_FOUND,
+    Method, RpcError,
+    error::{INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND},
     model::{Body, Content, ReadResult, ResourceContents, ToolResult},
     params::Retry,
 };
 
 use super::{
     answered::Answered,
-    resource,
+    failed::Failed,
+    refused, resource,
     tool::{self, Wanted},
 };
 use crate::{
     base::heavy::heavy,
+    bridge::OfferedTool,
     client::context::Context,
     plugins::{
-        finder::{CALL, FIND, MOST_FOUND, READ, USUALLY_FOUND},
+        finder::{CALL, FIND, LONGEST_QUERY, MOST_FOUND, READ, USUALLY_FOUND},
         lists::List,
+        served::Served,
     },
     profiles::Style,
 };
 
-/// Tools are found until their entries have so many bytes, but at least one.
-const FOUND_BYTES: usize = 256 << 10;
-/// How many resources, and how many templates, are listed.
+/// Entries are told until they have so many bytes, as JSON, but at least one.
+const TOLD_BYTES: usize = 128 << 10;
+/// How many resources and templates are listed.
 const LISTED: usize = 200;
+/// What a model needs of a tool in order to call it.
+const NEEDED: [&str; 6] = ["name", "title", "description", "inputSchema", "annotations", "execution"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Find {
     query: String,
-    limit: Option<u64>,
+    limit: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -54,12 +60,10 @@ struct ReadResource {
 
 /// Whether this is one of the tools that stand for all others, and this client has them.
 pub fn is_own(ctx: &Context, name: &str) -> bool {
-    let profiles = &ctx.server.config.borrow().profiles;
-    let style = profiles.find(ctx.profile.as_deref()).map_or(Style::Full, |profile| profile.style);
-    style == Style::Search && [FIND, CALL, READ].contains(&name)
+    [FIND, CALL, READ].contains(&name) && ctx.server.style(ctx.profile.as_deref()) == Style::Search
 }
 
-/// Answers a call of one of them.
+/// Answers a call of one of them. What a model got wrong is a result that says so, since many programs end at an error.
 pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
     let Wanted { name, arguments, retry, task } = wanted;
     if task.is_some() {
@@ -69,21 +73,16 @@ pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcErro
     let text = arguments.map_or("{}", RawValue::get);
     match name.as_str() {
         FIND => match read(text) {
-            Ok(asked) => find(ctx, &asked, text.len()).await,
+            Ok(asked) => find(ctx, &asked).await,
             Err(problem) => Ok(problem),
         },
         CALL => match read::<CallTool<'_>>(text) {
-            Ok(CallTool { name, arguments }) => {
-                // The client never saw the tool, so it could not repeat its arguments in headers.
-                let mut ctx = ctx.clone();
-                ctx.headers = None;
-                Box::pin(tool::call(&ctx, Wanted { name, arguments, retry, task: None })).await
-            }
+            Ok(asked) => call_tool(ctx, asked, retry).await,
             Err(problem) => Ok(problem),
         },
         _ => match read::<ReadResource>(text) {
             Ok(ReadResource { uri: Some(uri) }) => read_resource(ctx, &uri, retry).await,
-            Ok(ReadResource { uri: None }) => list_resources(ctx).await,
+            Ok(ReadResource { uri: None }) => Ok(list_resources(ctx).await),
             Err(problem) => Ok(problem),
         },
     }
@@ -95,30 +94,72 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Answered> {
     })
 }
 
-async fn find(ctx: &Context, asked: &Find, bytes: usize) -> Result<Answered, RpcError> {
+async fn find(ctx: &Context, asked: &Find) -> Result<Answered, RpcError> {
+    if asked.query.chars().count() > LONGEST_QUERY {
+        return Ok(Answered::error(format!(
+            "The query has more than {LONGEST_QUERY} characters; a few words are enough."
+        )));
+    }
     let view = ctx.view().await;
-    let limit = usize::try_from(asked.limit.unwrap_or(USUALLY_FOUND).clamp(1, MOST_FOUND)).unwrap_or(1);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a small number")]
+    let limit = asked.limit.unwrap_or(USUALLY_FOUND).clamp(1.0, MOST_FOUND) as usize;
     // The first query after a change makes the index, of however many tools there are.
-    let found = heavy(bytes.max(FOUND_BYTES), || view.find(&asked.query));
-    let (mut tools, mut size) = (Vec::new(), 0);
-    for tool in found.iter().take(limit) {
+    let found = heavy(TOLD_BYTES, || view.find(&asked.query));
+    let (total, mut told) = (found.len(), Told::default());
+    for (_, tool) in varied(found, limit) {
         let Value::Object(mut entry) = ctx.encoder.tool(&tool.published) else { continue };
-        // What a model needs in order to call it, and nothing more.
-        entry.retain(|key, _| ["name", "title", "description", "inputSchema", "annotations"].contains(&key.as_str()));
-        size += tool.published.input_schema.get().len() + tool.published.description.len();
-        if size > FOUND_BYTES && !tools.is_empty() {
+        entry.retain(|key, _| NEEDED.contains(&key.as_str()));
+        if !told.add(Value::Object(entry)) {
             break;
         }
-        tools.push(Value::Object(entry));
     }
     let mut answer = Map::new();
-    if tools.is_empty() {
+    if told.entries.is_empty() {
         let all = view.count_tools();
         answer.insert("hint".into(), format!("none of the {all} tools fits; try other words").into());
     }
-    answer.insert("tools".into(), tools.into());
-    answer.insert("total".into(), found.len().into());
-    Ok(structured(Value::Object(answer), size))
+    answer.insert("tools".into(), told.entries.into());
+    answer.insert("total".into(), total.into());
+    Ok(structured(Value::Object(answer), told.bytes))
+}
+
+/// The best of what was found, but no more than about half of it of one plugin if others fit too: a plugin with many tools, or one that
+/// wants to be found, must not be all that is found.
+fn varied<'a>(
+    found: Vec<(&'a Arc<Served>, &'a Arc<OfferedTool>)>,
+    limit: usize,
+) -> Vec<(&'a Arc<Served>, &'a Arc<OfferedTool>)> {
+    let most = (limit / 2).max(3);
+    let mut of_plugin: HashMap<&str, usize> = HashMap::new();
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    for one in found {
+        let count = of_plugin.entry(&one.0.config.id).or_default();
+        *count += 1;
+        if *count <= most { first.push(one) } else { rest.push(one) }
+    }
+    first.truncate(limit);
+    rest.truncate(limit - first.len());
+    first.append(&mut rest);
+    first
+}
+
+/// Entries of a list, as many as there is room for.
+#[derive(Default)]
+struct Told {
+    entries: Vec<Value>,
+    bytes: usize,
+}
+
+impl Told {
+    /// Whether there is room for more.
+    fn add(&mut self, entry: Value) -> bool {
+        self.bytes += entry.to_string().len();
+        let fits = self.bytes <= TOLD_BYTES || self.entries.is_empty();
+        if fits {
+            self.entries.push(entry);
+        }
+        fits
+    }
 }
 
 /// A result with structured content, of which the encoder writes the text too.
@@ -126,26 +167,63 @@ fn structured(value: Value, bytes: usize) -> Answered {
     Answered::Result { result: ToolResult { structured: Some(value), ..ToolResult::default() }, bytes, turn: None }
 }
 
-async fn list_resources(ctx: &Context) -> Result<Answered, RpcError> {
+async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<Answered, RpcError> {
+    let CallTool { name, arguments } = asked;
+    // What is wrong with an answer is the client's mistake.
+    let answers = retry.request_state.is_some() || retry.input_responses.is_some();
+    let mut ctx = ctx.clone();
+    // The client never saw the tool, so it could not repeat its arguments in headers.
+    ctx.headers = None;
+    let answered = Box::pin(tool::call(&ctx, Wanted { name, arguments, retry, task: None })).await;
+    if answers { answered } else { in_words(answered, "Look for it with find_tools.") }
+}
+
+/// What the model has to do otherwise is a result. All other errors are for the client.
+fn in_words(answered: Result<Answered, RpcError>, remedy: &str) -> Result<Answered, RpcError> {
+    match answered {
+        Err(error) if [INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND].contains(&error.code) => {
+            Ok(Answered::error(format!("{}. {remedy}", error.message)))
+        }
+        answered => answered,
+    }
+}
+
+async fn list_resources(ctx: &Context) -> Answered {
     let view = ctx.view().await;
-    let listed = |list: List, encoder: &Encoder| -> Vec<Value> {
-        view.entries(list).take(LISTED).map(|one| one.encode(encoder)).collect()
-    };
-    let (resources, templates) = (listed(List::Resources, &ctx.encoder), listed(List::Templates, &ctx.encoder));
-    let total = view.entries(List::Resources).count() + view.entries(List::Templates).count();
-    let answer = json!({ "resources": resources, "resourceTemplates": templates, "total": total });
-    Ok(structured(answer, FOUND_BYTES))
+    let lists = [("resources", List::Resources), ("resourceTemplates", List::Templates)];
+    let (mut answer, mut told, mut total) = (Map::new(), Told::default(), 0);
+    for (key, list) in lists {
+        let from = told.entries.len();
+        let mut room = true;
+        for entry in view.entries(list) {
+            total += 1;
+            room = room && told.entries.len() < LISTED && told.add(entry.encode(&ctx.encoder));
+        }
+        answer.insert(key.into(), told.entries.get(from..).unwrap_or_default().into());
+    }
+    answer.insert("total".into(), total.into());
+    structured(Value::Object(answer), told.bytes)
 }
 
 async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<Answered, RpcError> {
-    match resource::read(ctx, uri, retry).await {
+    let answers = retry.request_state.is_some() || retry.input_responses.is_some();
+    let failed = match resource::read(ctx, uri, retry).await {
         Ok(ReadResult { contents }) => {
             let bytes = contents.iter().map(size).sum();
             let content = contents.into_iter().map(block).collect();
-            Ok(Answered::Result { result: ToolResult { content, ..ToolResult::default() }, bytes, turn: None })
+            return Ok(Answered::Result { result: ToolResult { content, ..ToolResult::default() }, bytes, turn: None });
         }
-        Err(failed) => Answered::failed(failed),
+        Err(failed) => failed,
+    };
+    if let Failed::Rpc(error) = &failed
+        && ctx.server.observers.are_there()
+        && ctx.set_recorded()
+    {
+        let arguments = json!({ "uri": uri });
+        refused::of(ctx, Method::ReadResource, uri, Some(&arguments), uri.len(), error.code.to_string()).await;
     }
+    let answered = Answered::failed(failed);
+    if answers { answered } else { in_words(answered, "Without a URI, read_resource lists what there is.") }
 }
 
 fn size(contents: &ResourceContents) -> usize {

@@ -121,12 +121,16 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
         Ok(prepared) => prepared,
         Err(failed) => return Answered::failed(failed),
     };
-    let call = Call { served: Arc::clone(served), tool: Arc::clone(tool), name, arguments, text, prepared };
+    let (served, tool) = (Arc::clone(served), Arc::clone(tool));
+    // What is made of a catalog that is replaced meanwhile is not kept for as long as the call takes.
+    drop(view);
+    let ask_first = tool.ask_before_task;
+    let call = Call { served: Arc::clone(&served), tool, name, arguments, text, prepared };
     match mode {
         Mode::AtOnce => call.run(ctx).await,
         Mode::Task(ttl_ms) => {
-            let terms = background::Terms { ttl_ms, ask_first: tool.ask_before_task };
-            background::begin(ctx, served, terms, |ctx| Box::pin(async move { call.run(&ctx).await })).await
+            let terms = background::Terms { ttl_ms, ask_first };
+            background::begin(ctx, &served, terms, |ctx| Box::pin(async move { call.run(&ctx).await })).await
         }
     }
 }

@@ -33,6 +33,8 @@ use crate::{
     },
     client::server::Server,
     config,
+    plugins::finder::CALL,
+    profiles::Style,
 };
 
 /// How much of a method is written.
@@ -134,6 +136,12 @@ struct Facts {
     complete: bool,
 }
 
+/// The arguments of `call_tool`, as far as they say which tool is meant.
+#[derive(serde::Deserialize)]
+struct Meant {
+    name: String,
+}
+
 impl Noted {
     pub fn new<B>(log: &Arc<AccessLog>, from: Remote, request: &http::Request<B>, request_id: &str) -> Arc<Self> {
         Arc::new(Self {
@@ -159,7 +167,7 @@ impl Noted {
     }
 
     /// Notes what is asked for. Names of tools and prompts are written only if there is such a one.
-    pub fn asks(&self, server: &Server, request: &Request) {
+    pub fn asks(&self, server: &Server, request: &Request, profile: Option<&str>) {
         use wharf_protocol::Method as Mcp;
         let mut facts = self.facts.lock();
         let Some(method) = request.known() else { return };
@@ -168,7 +176,12 @@ impl Noted {
             return;
         }
         let name = request.params.as_ref().and_then(|params| params.get("name"));
-        let Some(name) = name.and_then(|name| serde_json::from_str::<String>(name.get()).ok()) else { return };
+        let Some(mut name) = name.and_then(|name| serde_json::from_str::<String>(name.get()).ok()) else { return };
+        if name == CALL && server.style(profile) == Style::Search {
+            let arguments = request.params.as_ref().and_then(|params| params.get("arguments"));
+            let Some(meant) = arguments.and_then(|raw| serde_json::from_str::<Meant>(raw.get()).ok()) else { return };
+            name = meant.name;
+        }
         let catalog = server.published.catalog.borrow();
         let plugin = match method {
             Mcp::CallTool => catalog.tool(&name).map(|(served, _)| served.config.id.clone()),

@@ -155,7 +155,7 @@ impl Endpoint {
         from: From<'_>,
     ) -> Result<HttpResponse, Refused> {
         if let Some(noted) = &from.noted {
-            noted.asks(&self.server, &request);
+            noted.asks(&self.server, &request, from.visitor.profile.as_deref());
         }
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;

@@ -24,8 +24,8 @@ pub struct Entered {
     pub caller: Caller,
 }
 
-/// Lets a request in, or turns it away and tells the operator.
-pub async fn enter(server: &Server, request: HttpRequest) -> Result<Entered, HttpResponse> {
+/// Lets a request in, or turns it away and tells the operator. `profile`: the one that its URL names.
+pub async fn enter(server: &Server, request: HttpRequest, profile: Option<&str>) -> Result<Entered, HttpResponse> {
     let peer = peer(&request, server);
     match identify(server, &peer, request.headers(), request.uri().query()).await {
         Ok(caller) => {
@@ -36,7 +36,7 @@ pub async fn enter(server: &Server, request: HttpRequest) -> Result<Entered, Htt
         }
         Err(refusal) => {
             server.refusals.say_of(refusal.what(), || refusal.detail(request.headers(), peer.remote()));
-            Err(turn_away(server, refusal, request).await)
+            Err(turn_away(server, refusal, request, profile).await)
         }
     }
 }
@@ -69,8 +69,13 @@ async fn identify(
     Ok(caller)
 }
 
-async fn turn_away(server: &Server, refusal: guard::Refusal, request: HttpRequest) -> HttpResponse {
-    let challenge = refusal.challenge(server.auth.as_ref().map(|auth| &*auth.settings));
+async fn turn_away(
+    server: &Server,
+    refusal: guard::Refusal,
+    request: HttpRequest,
+    profile: Option<&str>,
+) -> HttpResponse {
+    let challenge = refusal.challenge(server.auth.as_ref().map(|auth| &*auth.settings), profile);
     // The error names the request's id, because some clients do not show errors without one. A client that asks before it sends
     // its body is not told to send it.
     let id = if request.headers().contains_key(header::EXPECT) { None } else { peek_id(request.into_body()).await };

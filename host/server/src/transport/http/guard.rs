@@ -107,10 +107,10 @@ impl Refusal {
     }
 
     /// The `WWW-Authenticate` header, if a token would help.
-    pub fn challenge(&self, settings: Option<&auth::Settings>) -> Option<HeaderValue> {
+    pub fn challenge(&self, settings: Option<&auth::Settings>, profile: Option<&str>) -> Option<HeaderValue> {
         match self {
             Self::Host | Self::Origin | Self::NoCertificate | Self::CertificateEnded => None,
-            Self::Login(refused) => auth::metadata::challenge(settings?, refused),
+            Self::Login(refused) => auth::metadata::challenge(settings?, refused, profile),
             Self::NoToken => Some(HeaderValue::from_static("Bearer realm=\"wharf\"")),
             Self::WrongToken => Some(HeaderValue::from_static(
                 "Bearer realm=\"wharf\", error=\"invalid_token\", error_description=\"the bearer token is not the right one\"",

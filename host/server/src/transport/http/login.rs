@@ -12,7 +12,7 @@ use http::{Method, StatusCode};
 use tower_http::cors::{Any, CorsLayer};
 
 use super::{connections::peer, guard, refused::json};
-use crate::{auth::metadata, client::server::Server};
+use crate::{auth::metadata, base::text::is_segment, client::server::Server};
 
 #[derive(Clone)]
 struct Shared {
@@ -38,11 +38,8 @@ pub fn routes(server: &Arc<Server>, path: &str) -> Router {
 async fn resource(State(shared): State<Shared>, request: HttpRequest) -> HttpResponse {
     let Some(auth) = shared.served(&request) else { return StatusCode::FORBIDDEN.into_response() };
     let rest = request.uri().path().strip_prefix(metadata::WELL_KNOWN).unwrap_or_default();
-    let (path, slash) = rest.strip_suffix('/').map_or((rest, false), |path| (path, true));
-    if !path.is_empty() && !shared.paths.iter().any(|known| known == path) {
-        return StatusCode::NOT_FOUND.into_response();
-    }
-    json(StatusCode::OK, metadata::document(&auth.settings, slash && !path.is_empty()).to_string())
+    let Some(below) = shared.below(rest) else { return StatusCode::NOT_FOUND.into_response() };
+    json(StatusCode::OK, metadata::document(&auth.settings, below).to_string())
 }
 
 async fn issuer(State(shared): State<Shared>, request: HttpRequest) -> HttpResponse {
@@ -54,6 +51,19 @@ async fn issuer(State(shared): State<Shared>, request: HttpRequest) -> HttpRespo
 }
 
 impl Shared {
+    /// What follows the path of MCP in the path of a resource. None: this is none. For those who have no token, every name is that of
+    /// a profile.
+    fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
+        if matches!(path, "" | "/") {
+            return Some("");
+        }
+        let mut all = self.paths.iter().filter_map(|known| path.strip_prefix(known.as_str()));
+        all.find(|below| {
+            let name = below.strip_prefix('/').map(|name| name.strip_suffix('/').unwrap_or(name));
+            below.is_empty() || name.is_some_and(|name| name.is_empty() || is_segment(name))
+        })
+    }
+
     fn served(&self, request: &HttpRequest) -> Option<&Arc<crate::auth::Auth>> {
         let from = peer(request, &self.server).remote();
         guard::check_host(&self.server.startup.http, request.headers(), from).ok()?;

@@ -35,6 +35,7 @@ pub fn routes(server: &Arc<Server>, path: &str) -> Router {
     let mut app = Router::new().route(&format!("{path}/"), any(endpoint));
     if !path.is_empty() {
         app = app.route(path, any(endpoint)).route(&format!("{path}/{{profile}}"), any(profile));
+        app = app.route(&format!("{path}/{{profile}}/"), any(profile));
     }
     let mut app = app.with_state(Arc::clone(&shared)).merge(health::routes(server));
     if config.protocol.sse {
@@ -77,7 +78,7 @@ async fn profile(
 }
 
 async fn visit(shared: &Arc<Endpoint>, profile: Option<Arc<str>>, request: HttpRequest) -> HttpResponse {
-    let Entered { request, peer, caller } = match enter(&shared.server, request).await {
+    let Entered { request, peer, caller } = match enter(&shared.server, request, profile.as_deref()).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };

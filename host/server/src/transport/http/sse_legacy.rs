@@ -52,7 +52,7 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    let Entered { request, peer, caller } = match enter(server, request).await {
+    let Entered { request, peer, caller } = match enter(server, request, None).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -154,7 +154,7 @@ impl Drop for Listed {
 /// Takes a message from a client. The answer goes to the client's stream.
 async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let endpoint = &streams.endpoint;
-    let Entered { request, peer, caller } = match enter(&endpoint.server, request).await {
+    let Entered { request, peer, caller } = match enter(&endpoint.server, request, None).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
