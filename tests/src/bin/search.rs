@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const REVISION: &str = "2025-11-25";
 /// How many of the first tools found may hold the right one.
 const FIRST: usize = 3;
+/// How many are asked for.
+const WITHIN: usize = 5;
 /// Of a hundred queries.
 const FOUND_AT_LEAST: usize = 90;
 
@@ -88,10 +90,11 @@ struct Queries {
     query: Vec<Query>,
 }
 
-/// What is looked for, and the tools that do it.
+/// What is looked for, as a person says it and as a model asks, and the tools that do it.
 #[derive(Deserialize)]
 struct Query {
     text: String,
+    asked: String,
     right: Vec<String>,
 }
 
@@ -141,37 +144,70 @@ async fn main() -> Result<()> {
 
     let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
     pipe.legacy(REVISION, json!({})).await;
-    let (mut first, mut among, mut within, mut cost) = (0, 0, 0, 0);
-    let mut missed = Vec::new();
-    let began = Instant::now();
-    for query in &queries {
-        let found = call(&mut pipe, "find_tools", json!({ "query": query.text, "limit": 5 })).await?;
-        let found = &found["structuredContent"];
-        cost += tokens(found);
-        let names: Vec<&str> =
-            found["tools"].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
-        let place = names.iter().position(|name| query.right.iter().any(|right| right == name));
-        first += usize::from(place == Some(0));
-        among += usize::from(place.is_some_and(|place| place < FIRST));
-        within += usize::from(place.is_some());
-        if place.is_none_or(|place| place >= FIRST) {
-            missed.push(format!("  {:?}: {}, not {}", query.text, names.join(" "), query.right.join(" or ")));
+    let mut ranked = Vec::new();
+    for (who, words) in [("a person says", Query::text as fn(&Query) -> &str), ("a model asks", Query::asked)] {
+        let mut ranking = Ranking::default();
+        let began = Instant::now();
+        for query in &queries {
+            let arguments = json!({ "query": words(query), "limit": WITHIN });
+            let found = answered(pipe.request("tools/call", wanted("find_tools", &arguments)).await)?;
+            ranking.tokens += tokens(&found["structuredContent"]);
+            ranking.judge(words(query), &names(&found), &query.right);
         }
+        let took = began.elapsed() / u32::try_from(queries.len())?;
+        let Ranking { first, among, within, missed, tokens } = &ranking;
+        say(&format!(
+            "as {who}, {} queries: the right tool first {first}, among {FIRST} {among}, among {WITHIN} {within}; \
+             an answer with {WITHIN} tools: {} tokens, {took:.1?}",
+            queries.len(),
+            tokens / queries.len()
+        ));
+        missed.iter().for_each(|line| say(line));
+        ranked.push(ranking);
     }
-    let took = began.elapsed() / u32::try_from(queries.len())?;
     pipe.close().await;
-    say(&format!("an answer of find_tools with 5 tools: {} tokens, {took:.1?}, on average", cost / queries.len()));
-    say(&format!(
-        "the right tool for {} queries: first {first}, among the first three {among}, first five {within}",
-        queries.len()
-    ));
-    say(&missed.join("\n"));
 
     added_over_a_pipe(&config).await.context("a tool that was added, over a pipe")?;
     added_over_http(&config).await.context("a tool that was added, over HTTP")?;
     say("a tool that was added is found and called in the same session, over a pipe and at /mcp/search");
-    ensure!(among * 100 >= queries.len() * FOUND_AT_LEAST, "fewer than {FOUND_AT_LEAST} % are among the first three");
+    let among = ranked.last().context("nothing was ranked")?.among;
+    ensure!(
+        among * 100 >= queries.len() * FOUND_AT_LEAST,
+        "models find fewer than {FOUND_AT_LEAST} % among the first {FIRST}"
+    );
     Ok(())
+}
+
+impl Query {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn asked(&self) -> &str {
+        &self.asked
+    }
+}
+
+/// How often the right tool stood where.
+#[derive(Default)]
+struct Ranking {
+    first: usize,
+    among: usize,
+    within: usize,
+    tokens: usize,
+    missed: Vec<String>,
+}
+
+impl Ranking {
+    fn judge(&mut self, words: &str, names: &[&str], right: &[String]) {
+        let place = names.iter().position(|name| right.iter().any(|one| one == name));
+        self.first += usize::from(place == Some(0));
+        self.among += usize::from(place.is_some_and(|place| place < FIRST));
+        self.within += usize::from(place.is_some());
+        if place.is_none_or(|place| place >= FIRST) {
+            self.missed.push(format!("  {words:?}: {}; not {}", names.join(" "), right.join(" or ")));
+        }
+    }
 }
 
 impl Source {
@@ -244,10 +280,18 @@ fn answered(outcome: std::result::Result<Value, Value>) -> Result<Value> {
     outcome.map_err(|error| anyhow!("wharf refuses: {error}"))
 }
 
-async fn call(pipe: &mut Pipe, tool: &str, arguments: Value) -> Result<Value> {
-    let result = answered(pipe.request("tools/call", json!({ "name": tool, "arguments": arguments })).await)?;
-    ensure!(result["isError"] != true, "{tool} fails: {result}");
-    Ok(result)
+fn wanted(tool: &str, arguments: &Value) -> Value {
+    json!({ "name": tool, "arguments": arguments })
+}
+
+/// The names in an answer of `find_tools`.
+fn names(found: &Value) -> Vec<&str> {
+    found["structuredContent"]["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one["name"].as_str())
+        .collect()
 }
 
 /// What nobody offers before the plugin `hello` is there.
@@ -262,15 +306,15 @@ fn open_folder(config: &str) -> Folder {
 }
 
 fn is_found(found: &Value) -> bool {
-    found["structuredContent"]["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == GREET))
+    names(found).contains(&GREET)
 }
 
 fn find() -> Value {
-    json!({ "name": "find_tools", "arguments": { "query": GREETING } })
+    wanted("find_tools", &json!({ "query": GREETING }))
 }
 
 fn greet() -> Value {
-    json!({ "name": "call_tool", "arguments": { "name": GREET, "arguments": { "name": "Ada" } } })
+    wanted("call_tool", &json!({ "name": GREET, "arguments": { "name": "Ada" } }))
 }
 
 /// A client that lists its tools once, and listens to nothing.
