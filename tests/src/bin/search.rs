@@ -17,7 +17,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, ensure};
-use e2e::{Folder, Pipe, Server, Value, json, plugin};
+use e2e::{Folder, Pipe, Server, Value, json, plugin, together};
 use rmcp::{
     ClientHandler, ClientLifecycleMode, ClientServiceExt,
     model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion},
@@ -29,6 +29,8 @@ use tokio::{process::Command, time::timeout};
 /// A server of others, or of wharf on a machine that does much else, takes no longer for anything.
 const PATIENCE: Duration = Duration::from_secs(120);
 const REVISION: &str = "2025-11-25";
+/// How many servers start at once.
+const AT_ONCE: usize = 4;
 /// How many of the first tools found may hold the right one.
 const FIRST: usize = 3;
 /// How many are asked for.
@@ -120,10 +122,13 @@ async fn main() -> Result<()> {
 
     let mut offered = 0;
     let mut config = String::new();
-    for source in &SOURCES {
-        let tools = source.tools(&installed).await.with_context(|| format!("the server {}", source.id))?;
-        offered += tools.len();
-        config += &source.table(&tools);
+    for sources in SOURCES.chunks(AT_ONCE) {
+        let lists = together(sources.iter().map(|source| source.tools(&installed))).await;
+        for (source, tools) in sources.iter().zip(lists) {
+            let tools = tools.with_context(|| format!("the server {}", source.id))?;
+            offered += tools.len();
+            config += &source.table(&tools);
+        }
     }
 
     let folder = Folder::new();
@@ -144,6 +149,7 @@ async fn main() -> Result<()> {
 
     let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
     pipe.legacy(REVISION, json!({})).await;
+    loaded(&pipe).await;
     let mut ranked = Vec::new();
     for (who, words) in [("a person says", Query::text as fn(&Query) -> &str), ("a model asks", Query::asked)] {
         let mut ranking = Ranking::default();
@@ -256,10 +262,18 @@ fn program(package: &Path) -> Result<PathBuf> {
     Ok(package.join(file.context("the package has no program")?))
 }
 
+/// Lists wait for plugins, but not as long as a busy machine may take.
+async fn loaded(pipe: &Pipe) {
+    for source in &SOURCES {
+        pipe.wait_for_log(&format!("serving plugin=\"{}\"", source.id)).await;
+    }
+}
+
 /// All of `tools/list`, page by page.
 async fn list(folder: &Folder, arguments: &[&str]) -> Result<Vec<Value>> {
     let mut pipe = Pipe::start(folder, arguments);
     pipe.legacy(REVISION, json!({})).await;
+    loaded(&pipe).await;
     let (mut tools, mut params) = (Vec::new(), json!({}));
     loop {
         let page = answered(pipe.request("tools/list", params).await)?;
@@ -322,6 +336,7 @@ async fn added_over_a_pipe(config: &str) -> Result<()> {
     let folder = open_folder(config);
     let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
     pipe.legacy(REVISION, json!({})).await;
+    loaded(&pipe).await;
     let listed = answered(pipe.request("tools/list", json!({})).await)?;
     ensure!(listed["tools"].as_array().is_some_and(|tools| tools.len() == 3), "not three tools: {listed}");
     ensure!(!is_found(&answered(pipe.request("tools/call", find()).await)?), "it is there already");
@@ -331,7 +346,6 @@ async fn added_over_a_pipe(config: &str) -> Result<()> {
     ensure!(is_found(&found), "it is not found: {found}");
     let greeted = answered(pipe.request("tools/call", greet()).await)?;
     ensure!(e2e::text(&greeted) == "Hello, Ada!", "{greeted}");
-    ensure!(pipe.inbox().is_empty(), "it was told: {:?}", pipe.inbox());
     pipe.close().await;
     Ok(())
 }

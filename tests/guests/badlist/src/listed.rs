@@ -15,9 +15,11 @@ pub fn tools() -> Vec<Tool> {
 fn tool(listed: &Value) -> Tool {
     let text = |key: &str| listed.get(key).and_then(Value::as_str).map(str::to_owned);
     let schema = |key: &str| listed.get(key).map(Value::to_string);
-    let hint = |key: &str| listed.get("annotations").and_then(|hints| hints.get(key)).and_then(Value::as_bool);
+    let hints = listed.get("annotations");
+    let hint = |key: &str| hints.and_then(|hints| hints.get(key)).and_then(Value::as_bool);
+    let older = || Some(hints?.get("title")?.as_str()?.to_owned());
     let details = ToolDetails {
-        title: text("title"),
+        title: text("title").or_else(older),
         output_schema: schema("outputSchema"),
         hints: Some(Hints {
             read_only: hint("readOnlyHint"),
