@@ -1,11 +1,12 @@
-//! Lists what its config's `mode` says: every way of listing something wrong, and with `given` a tool as a test wants it.
-//! Exports tools, resources and prompts.
+//! Lists what its config's `mode` says: every way of listing something wrong, and with `given` a tool as a test wants it,
+//! with `listed` those of another server. Exports tools, resources and prompts.
 
 #![allow(clippy::disallowed_methods, reason = "a guest for tests sleeps and ends as it likes; no test does")]
 #![expect(clippy::panic, reason = "a guest for tests may crash; the host must not mind")]
 #![expect(clippy::print_stdout, reason = "the sandbox catches what a guest prints")]
 
 mod given;
+mod listed;
 
 use wharf_sdk::{
     Abilities, Context, Failure, Prompt, PromptOutcome, Prompts, ReadOutcome, ResourceEntry, ResourceTemplate,
@@ -117,6 +118,7 @@ fn tools_for(mode: &str) -> Vec<Tool> {
         }
         "nothing" => vec![],
         "given" => given::tools(),
+        "listed" => listed::tools(),
         _ => vec![tool("fine", OPEN)],
     }
 }
