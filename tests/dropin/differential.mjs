@@ -1,10 +1,11 @@
 // Asks the reference servers and wharf's plugins the same, on the same files, and compares the answers.
 //
-//   node differential.mjs --bin WHARF --plugins DIR --modules DIR [--python PROGRAM] [--every N] [--timing] [--show N] [--folder DIR]
+//   node differential.mjs --bin WHARF --plugins DIR --modules DIR [--python PROGRAM] [--python-1 PROGRAM] [--only NAME]
+//     [--every N] [--timing] [--show N] [--folder DIR]
 //
-// `--every` asks only each Nth question; `--python` is an interpreter that has the reference servers for time, fetch and git. Fails if fewer than 97 of
-// 100 answers are identical or equivalent, if another differs for no reason that `intended.mjs` names, or if nothing differs
-// any more where it names one.
+// `--every` asks only each Nth question; `--only` compares one plugin. `--python` is an interpreter that has the reference servers for
+// time, fetch and git, `--python-1` one that has that for SQLite. Fails if fewer than 97 of 100 answers are identical or equivalent, if
+// another differs for no reason that `intended.mjs` or the plugin's own file names, or if nothing differs any more where one is named.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,6 +18,7 @@ import { git } from './git.mjs';
 import { INTENDED } from './intended.mjs';
 import { memory } from './memory.mjs';
 import { Server } from './server.mjs';
+import { sqlite } from './sqlite.mjs';
 import { thinking } from './thinking.mjs';
 import { time } from './time.mjs';
 import { timing } from './timing.mjs';
@@ -30,6 +32,8 @@ const options = parseArgs({
     plugins: { type: 'string' },
     modules: { type: 'string' },
     python: { type: 'string' },
+    'python-1': { type: 'string' },
+    only: { type: 'string' },
     every: { type: 'string', default: '1' },
     timing: { type: 'boolean', default: false },
     show: { type: 'string', default: '20' },
@@ -75,10 +79,12 @@ function fetcher(urls) {
   return Server.start(options.bin, ['run', '-c', join(home, 'fetch.toml')], { env, cwd: home });
 }
 
-/** wharf with one plugin, what is granted to it, and more lines of its table. */
+let started = 0;
+
+/** wharf with one plugin, what is granted to it, and more lines of its table. Each has a file of its own, whose changes it would follow. */
 function start(id, grants, more = '') {
   const plugin = `path = ${JSON.stringify(join(options.plugins, `${id}.wasm`))}\nprefix = ""`;
-  const config = join(home, `${id}.toml`);
+  const config = join(home, `${id}-${started++}.toml`);
   writeFileSync(config, `[plugins.${id}]\n${plugin}\n${more}\n[plugins.${id}.grants]\n${grants}\n`);
   return Server.start(options.bin, ['run', '-c', config], { env, cwd: home });
 }
@@ -155,11 +161,17 @@ async function files() {
 }
 
 const beside = { start, modules: options.modules, home, env, complain, show: Number(options.show) };
-await files();
-await memory(beside);
-await thinking(beside);
-if (options.python) await time({ wharf, python: options.python, env, complain });
-if (options.python) await fetch({ wharf: fetcher, python: options.python, modules: options.modules, env, complain });
-if (options.python) await git({ ...beside, python: options.python });
+const { python } = options;
+const plugins = {
+  files,
+  memory: () => memory(beside),
+  thinking: () => thinking(beside),
+  time: () => python && time({ wharf, python, env, complain }),
+  fetch: () => python && fetch({ wharf: fetcher, python, modules: options.modules, env, complain }),
+  git: () => python && git({ ...beside, python }),
+  sqlite: () => options['python-1'] && sqlite({ ...beside, python: options['python-1'] }),
+};
+if (options.only && !plugins[options.only]) throw new Error(`--only is one of ${Object.keys(plugins).join(', ')}`);
+for (const [name, check] of Object.entries(plugins)) if (!options.only || options.only === name) await check();
 if (options.timing) await timing({ reference, wharf, folder: folders.P, complain });
 process.exit(failed ? 1 : 0);

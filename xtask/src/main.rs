@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use cargo_metadata::MetadataCommand;
 
 mod adapted;
+mod c;
 mod conformance;
 mod contract;
 mod deny;
@@ -27,12 +28,13 @@ mod shown;
 mod tidy;
 
 const USAGE: &str = "\
-cargo xtask build        the release binary at target/release/wharf, every plugin at target/plugins/
+cargo xtask build        the release binary at target/release/wharf, every plugin at target/plugins/; [PLUGIN] that is partly in C
+                         (sqlite) besides; that needs Python 3
 cargo xtask demo         shows the main job, with a real MCP client; --serve keeps the server running
 cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
 cargo xtask dropin       asks the reference servers and the plugins that take their place the same; --timing; needs npm, Python 3
-cargo xtask adapted      serves programs that others compiled to WebAssembly; --brief for one; needs Python 3
+cargo xtask adapted      serves what others compiled to WebAssembly; --brief for one of each kind; needs Python 3
 cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
 cargo xtask languages    makes plugins in every language as authors do, and tests them; --only LANG, --abilities; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
@@ -57,7 +59,7 @@ fn main() -> ExitCode {
         None => ("help", [].as_slice()),
     };
     let done = match command {
-        "build" => build(),
+        "build" => build(rest),
         "guests" => guests(),
         "demo" => demo(rest),
         "test" => test(),
@@ -116,24 +118,31 @@ fn run_in(folder: &Path, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-fn build() -> Result<()> {
+fn build(plugins: &[String]) -> Result<()> {
+    let plugins: Vec<&str> = plugins.iter().map(String::as_str).collect();
+    c::guests(&root(), &plugins)?;
     prepare(&[])
 }
 
-/// Builds every plugin of the repository and puts it at `target/plugins/<name>.wasm`.
+/// Builds every plugin of the repository that Rust alone builds, and puts it at `target/plugins/<name>.wasm`.
 fn guests() -> Result<()> {
+    build_guests(&guest_packages(false)?, &[])
+}
+
+/// Builds plugins, with more in the environment.
+fn build_guests(packages: &[String], more: &[(String, PathBuf)]) -> Result<()> {
     add_target()?;
-    let packages = guest_packages()?;
     let mut arguments =
         vec!["build", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir", "target/guests"];
-    for package in &packages {
+    for package in packages {
         arguments.extend(["--package", package]);
     }
-    cargo(&arguments)?;
+    let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    run(cargo.args(&arguments).envs(more.iter().map(|(name, value)| (name, value))))?;
     let from = root().join("target/guests").join(TARGET).join("guest");
     let to = root().join("target/plugins");
     std::fs::create_dir_all(&to)?;
-    for package in &packages {
+    for package in packages {
         let file = from.join(format!("{}.wasm", package.replace('-', "_")));
         let place = to.join(format!("{package}.wasm"));
         // The copy is made under another name and then renamed, because a running wharf may be watching the folder.
@@ -144,11 +153,13 @@ fn guests() -> Result<()> {
     Ok(())
 }
 
-/// The plugins: the members of the workspace that are not default members, and are built for wasm.
-fn guest_packages() -> Result<Vec<String>> {
+/// The plugins: the members of the workspace that are not default members, and are built for wasm. Those that are partly in C say
+/// so in their manifest.
+fn guest_packages(in_c: bool) -> Result<Vec<String>> {
     let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
     let native = metadata.workspace_default_members.clone();
     let guests = metadata.workspace_packages().into_iter().filter(|package| !native.contains(&package.id));
+    let guests = guests.filter(|package| package.metadata.pointer("/guest/compiler").is_some() == in_c);
     let mut guests: Vec<String> = guests.map(|package| package.name.to_string()).collect();
     guests.sort();
     Ok(guests)
@@ -205,7 +216,8 @@ fn test() -> Result<()> {
     prepare(&[])?;
     cargo(&["clippy", "--locked", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
     // What plugins do by themselves needs no sandbox to be tested, and little of it has to be compiled.
-    let plugins = ["fetch", "files", "memory", "sequentialthinking", "time", "wharf-sdk"].map(|plugin| ["-p", plugin]);
+    let plugins =
+        ["fetch", "files", "memory", "sequentialthinking", "sqlite", "time", "wharf-sdk"].map(|plugin| ["-p", plugin]);
     cargo(&[&["test", "--locked", "--lib", "--features", "wharf-sdk/http"], plugins.concat().as_slice()].concat())?;
     cargo(&["test", "--locked", "--release"])
 }

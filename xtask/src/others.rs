@@ -5,18 +5,21 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Context, Result};
 
-use crate::{installed, prepare, run};
+use crate::{c, installed, prepare, run};
 
 /// Sends the same requests to the reference servers and to the plugins, and compares the answers.
 pub fn dropin(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
+    c::guests(root, &["sqlite"])?;
     let (source, target) = (root.join("tests/dropin"), root.join("target/dropin"));
     installed::npm(&source, &target)?;
     let python = installed::python(&source.join("requirements.txt"), &target.join("venv"))?;
+    let older = installed::python(&source.join("requirements-1.txt"), &target.join("venv-1"))?;
     let mut command = Command::new("node");
     command.arg(source.join("differential.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
     command.arg("--plugins").arg(root.join("target/plugins"));
-    command.arg("--modules").arg(target.join("node_modules")).arg("--python").arg(python).args(rest);
+    command.arg("--modules").arg(target.join("node_modules")).arg("--python").arg(python);
+    command.arg("--python-1").arg(older).args(rest);
     run(&mut command).context("something differs, or there is no Node.js 20 or newer")
 }
 

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use kept::Place;
 use serde_json::{Value, json};
 use wharf_sdk::{
     Content, Failure, IntoTool, ReadOutcome, ResourceEntry, ResourceTemplate, Resources, ToolOutcome, bindings,
@@ -12,7 +13,6 @@ use wharf_sdk::{
 };
 
 mod graph;
-mod place;
 mod store;
 
 use graph::{Entity, Graph, Part, Relation};
@@ -23,6 +23,7 @@ wants! {
     settings = [{ key = "file", type = "string", why = "the file to remember in; memory.jsonl in the open folder if not set" }],
 }
 
+const PLACE: Place = Place { plugin: "memory", what: "the memory", setting: "file", name: "memory.jsonl" };
 const URI: &str = "memory://knowledge-graph";
 /// The most bytes of an answer, which is sent as text and as structured content: both together must stay within the 4 MiB that
 /// calls have by default.
@@ -137,7 +138,7 @@ fn file() -> Result<PathBuf> {
     let config: Config = serde_json::from_str(&host::config())
         .map_err(|error| Error::failed(format!("the config of the plugin memory is wrong: {error}")))?;
     let given = config.file.or_else(|| std::env::var("MEMORY_FILE_PATH").ok()).filter(|path| !path.is_empty());
-    place::of(given.as_deref(), &host::directories())
+    PLACE.file(given.as_deref(), &host::directories())
 }
 
 fn read() -> Result<Graph> {

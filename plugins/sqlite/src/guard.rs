@@ -1,0 +1,150 @@
+//! How SQLite gets at files: by the functions that it has for systems without locks, with a guard before those that change
+//! anything. A connection opens one database and its journal, and nothing else, whatever a statement names.
+
+use std::{
+    cell::{Cell, RefCell},
+    ffi::{CStr, c_char, c_int, c_void},
+    path::Path,
+    rc::Rc,
+    sync::OnceLock,
+};
+
+use kept::Lock;
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+use rusqlite::{Connection, OpenFlags, ffi};
+
+const NAME: &CStr = c"guarded";
+/// What has a meaning of its own in the URL of a file.
+const IN_URLS: AsciiSet = CONTROLS.add(b'%').add(b'?').add(b'#').add(b'&').add(b'=');
+
+thread_local! {
+    /// The lock under which this instance changes its database, if it may.
+    static HELD: RefCell<Option<Rc<Lock>>> = const { RefCell::new(None) };
+    /// Whether the next database that is opened is the one that is meant.
+    static MEANT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Opens the database as a file that nobody changes. Whether that was so is for the caller to see.
+pub fn reading(file: &Path) -> rusqlite::Result<Connection> {
+    let path = percent_encode(file.as_os_str().as_encoded_bytes(), &IN_URLS);
+    open(&format!("file:{path}?immutable=1"), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+}
+
+/// Lets a connection change the database as long as the lock counts.
+pub fn writing<T>(file: &Path, lock: &Rc<Lock>, work: impl FnOnce(Connection) -> T) -> rusqlite::Result<T> {
+    HELD.set(Some(lock.clone()));
+    let path = percent_encode(file.as_os_str().as_encoded_bytes(), &IN_URLS);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let done = open(&format!("file:{path}"), flags).and_then(|mut connection| {
+        connection.progress_handler(10_000, Some(|| !may_change()))?;
+        Ok(work(connection))
+    });
+    HELD.take();
+    done
+}
+
+fn open(url: &str, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    if !registered() {
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_MISUSE), None));
+    }
+    MEANT.set(true);
+    Connection::open_with_flags_and_vfs(url, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, NAME)
+}
+
+fn may_change() -> bool {
+    HELD.with_borrow(|held| held.as_ref().is_some_and(|lock| lock.keep()))
+}
+
+/// SQLite's own functions, and its functions for open files.
+struct Own {
+    vfs: ffi::sqlite3_vfs,
+    methods: OnceLock<[ffi::sqlite3_io_methods; 2]>,
+}
+
+// SAFETY: SQLite changes neither once they are registered, and asks for nothing else.
+unsafe impl Send for Own {}
+// SAFETY: as above.
+unsafe impl Sync for Own {}
+
+static OWN: OnceLock<Option<Own>> = OnceLock::new();
+
+fn own() -> Option<&'static Own> {
+    OWN.get().and_then(Option::as_ref)
+}
+
+fn registered() -> bool {
+    OWN.get_or_init(|| {
+        // SAFETY: SQLite finds what it was built with, which stays.
+        let found = unsafe { ffi::sqlite3_vfs_find(c"unix-none".as_ptr()).as_ref() }?;
+        let mut guarded = *found;
+        guarded.zName = NAME.as_ptr();
+        guarded.pNext = std::ptr::null_mut();
+        guarded.xOpen = Some(open_file);
+        guarded.xDelete = Some(delete);
+        // SAFETY: it is never taken away again.
+        let code = unsafe { ffi::sqlite3_vfs_register(Box::leak(Box::new(guarded)), 0) };
+        (code == ffi::SQLITE_OK).then(|| Own { vfs: *found, methods: OnceLock::new() })
+    })
+    .is_some()
+}
+
+unsafe extern "C" fn open_file(
+    vfs: *mut ffi::sqlite3_vfs,
+    name: *const c_char,
+    file: *mut ffi::sqlite3_file,
+    flags: c_int,
+    out: *mut c_int,
+) -> c_int {
+    let meant = match flags & (ffi::SQLITE_OPEN_MAIN_DB | ffi::SQLITE_OPEN_MAIN_JOURNAL) {
+        ffi::SQLITE_OPEN_MAIN_DB => MEANT.replace(false),
+        ffi::SQLITE_OPEN_MAIN_JOURNAL => true,
+        _ => false,
+    };
+    let real = own().filter(|_| meant).and_then(|own| Some((own, own.vfs.xOpen?)));
+    // SAFETY: SQLite gives a file that is as large as it was told, and of which it looks at the methods even if this fails.
+    unsafe {
+        (*file).pMethods = std::ptr::null();
+        let Some((own, real)) = real else { return ffi::SQLITE_CANTOPEN };
+        let code = real(vfs, name, file, flags, out);
+        if let Some(methods) = (*file).pMethods.as_ref() {
+            // All files have the same, for they are opened in the same way.
+            let [_, guarded] = own.methods.get_or_init(|| [*methods, guard(*methods)]);
+            (*file).pMethods = guarded;
+        }
+        code
+    }
+}
+
+fn guard(mut methods: ffi::sqlite3_io_methods) -> ffi::sqlite3_io_methods {
+    methods.xWrite = Some(write);
+    methods.xTruncate = Some(truncate);
+    methods
+}
+
+fn methods() -> Option<&'static ffi::sqlite3_io_methods> {
+    own()?.methods.get()?.first()
+}
+
+unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, length: c_int, at: i64) -> c_int {
+    match methods().and_then(|own| own.xWrite).filter(|_| may_change()) {
+        // SAFETY: it is called as SQLite called this.
+        Some(write) => unsafe { write(file, from, length, at) },
+        None => ffi::SQLITE_IOERR_WRITE,
+    }
+}
+
+unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int {
+    match methods().and_then(|own| own.xTruncate).filter(|_| may_change()) {
+        // SAFETY: it is called as SQLite called this.
+        Some(truncate) => unsafe { truncate(file, size) },
+        None => ffi::SQLITE_IOERR_TRUNCATE,
+    }
+}
+
+unsafe extern "C" fn delete(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, sync: c_int) -> c_int {
+    match own().and_then(|own| own.vfs.xDelete).filter(|_| may_change()) {
+        // SAFETY: it is called as SQLite called this.
+        Some(delete) => unsafe { delete(vfs, name, sync) },
+        None => ffi::SQLITE_IOERR_DELETE,
+    }
+}

@@ -1,0 +1,430 @@
+//! One statement: whether it may run, and what it answers.
+
+use std::sync::{Arc, Mutex};
+
+use rusqlite::{
+    Connection, ErrorCode, Statement,
+    config::DbConfig,
+    hooks::{AuthAction, AuthContext, Authorization},
+    types::ValueRef,
+};
+use wharf_sdk::{Error, Result};
+
+/// The most bytes of an answer: calls have 4 MiB for it by default.
+const MAX_BYTES: usize = (4 << 20) - (64 << 10);
+
+/// Pragmas that tell something. Tables for full text and of rectangles ask some of them.
+const TELLING: [&str; 22] = [
+    "application_id",
+    "collation_list",
+    "compile_options",
+    "data_version",
+    "encoding",
+    "foreign_key_check",
+    "foreign_key_list",
+    "freelist_count",
+    "function_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "module_list",
+    "page_count",
+    "page_size",
+    "pragma_list",
+    "quick_check",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+    "user_version",
+];
+/// Those whose value is a part of the file, and may be set.
+const SETTABLE: [&str; 2] = ["application_id", "user_version"];
+/// Those whose value is a name, and sets nothing.
+const ABOUT: [&str; 9] = [
+    "foreign_key_check",
+    "foreign_key_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "quick_check",
+    "table_info",
+    "table_xinfo",
+];
+
+/// What a statement is going to do, as SQLite found when it read it.
+#[derive(Default)]
+struct Found {
+    creates_table: bool,
+    /// Whether it changes what there is, and not what is in it.
+    changes_schema: bool,
+    refused: Option<String>,
+}
+
+/// Rows of a statement that changes nothing.
+pub fn read(connection: &mut Connection, query: &str) -> Result<String> {
+    let found = prepared(connection)?;
+    let mut statement = only(connection, query, &found)?;
+    if !changes_nothing(&statement) {
+        return Err(Error::failed(
+            "read_query only reads; write_query changes the database, and create_table adds a table",
+        ));
+    }
+    if statement.column_count() == 0 {
+        return Err(Error::failed(
+            "there is no statement that answers anything; each call is a transaction of its own, so none can be begun or ended",
+        ));
+    }
+    rows(&mut statement)
+}
+
+/// How many rows a statement changed, or the rows that it returns.
+pub fn write(connection: &mut Connection, query: &str) -> Result<String> {
+    let found = prepared(connection)?;
+    let mut statement = only(connection, query, &found)?;
+    if changes_nothing(&statement) {
+        return Err(Error::failed("this changes nothing; read_query is for that"));
+    }
+    if statement.column_count() > 0 {
+        return rows(&mut statement);
+    }
+    run(&mut statement, &found)?;
+    drop(statement);
+    let changed = if found.lock().is_ok_and(|found| found.changes_schema) { 0 } else { connection.changes() };
+    Ok(format!("[{{\"affected_rows\":{changed}}}]"))
+}
+
+/// Makes a table.
+pub fn create(connection: &mut Connection, query: &str) -> Result<String> {
+    let found = prepared(connection)?;
+    let mut statement = only(connection, query, &found)?;
+    if !found.lock().is_ok_and(|found| found.creates_table) {
+        return Err(Error::failed("create_table takes a CREATE TABLE statement only; write_query is for others"));
+    }
+    run(&mut statement, &found)?;
+    Ok("Table created successfully".to_owned())
+}
+
+/// The names of all tables.
+pub fn tables(connection: &mut Connection) -> Result<String> {
+    rows(&mut connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").map_err(|error| said(&error))?)
+}
+
+/// The columns of a table.
+pub fn columns(connection: &mut Connection, table: &str) -> Result<String> {
+    let all = "SELECT cid, name, type, \"notnull\", dflt_value, pk FROM pragma_table_info(?1)";
+    let mut statement = connection.prepare(all).map_err(|error| said(&error))?;
+    statement.raw_bind_parameter(1, table).map_err(|error| said(&error))?;
+    let columns = rows(&mut statement)?;
+    if columns == "[]" {
+        return Err(Error::failed(format!("there is no table {table}; list_tables tells which there are")));
+    }
+    Ok(columns)
+}
+
+/// Makes a connection ready for statements and databases of strangers.
+fn prepared(connection: &mut Connection) -> Result<Arc<Mutex<Found>>> {
+    let found = Arc::new(Mutex::new(Found::default()));
+    let seen = Arc::clone(&found);
+    let settings = [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        // As SQLite has it if nobody says otherwise, and so the reference server.
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false),
+    ];
+    let set = |(setting, on)| connection.set_db_config(setting, on).map(drop);
+    settings
+        .into_iter()
+        .try_for_each(set)
+        .and_then(|()| connection.authorizer(None::<fn(AuthContext) -> Authorization>))
+        // There is no folder for temporary files.
+        .and_then(|()| connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON"))
+        .and_then(|()| connection.authorizer(Some(move |context: AuthContext| judge(&seen, &context))))
+        .map_err(|error| said(&error))?;
+    Ok(found)
+}
+
+fn judge(found: &Mutex<Found>, context: &AuthContext) -> Authorization {
+    let Ok(mut found) = found.lock() else { return Authorization::Deny };
+    let refused = match &context.action {
+        // VACUUM attaches a database without a name.
+        AuthAction::Attach { filename } if !filename.is_empty() => "ATTACH: there is only the one database".to_owned(),
+        AuthAction::Function { function_name } if function_name.eq_ignore_ascii_case("load_extension") => {
+            "load_extension: SQLite is complete as it is".to_owned()
+        }
+        AuthAction::Pragma { pragma_name, pragma_value } => {
+            let is = |list: &[&str]| list.iter().any(|name| name.eq_ignore_ascii_case(pragma_name));
+            let may_be = if pragma_value.is_some() { is(&SETTABLE) || is(&ABOUT) } else { is(&TELLING) };
+            if may_be {
+                return Authorization::Allow;
+            }
+            format!("PRAGMA {pragma_name}: it is none that tells something of the database")
+        }
+        AuthAction::CreateTable { table_name } => {
+            // ANALYZE makes tables too.
+            found.creates_table |= !table_name.starts_with("sqlite_");
+            found.changes_schema = true;
+            return Authorization::Allow;
+        }
+        AuthAction::Insert { .. }
+        | AuthAction::Delete { .. }
+        | AuthAction::Update { .. }
+        | AuthAction::Read { .. }
+        | AuthAction::Function { .. }
+        | AuthAction::Select
+        | AuthAction::Recursive => return Authorization::Allow,
+        _ => {
+            found.changes_schema = true;
+            return Authorization::Allow;
+        }
+    };
+    found.refused = Some(refused);
+    Authorization::Deny
+}
+
+/// The statement, if it is one and may be run.
+fn only<'a>(connection: &'a Connection, query: &str, found: &Mutex<Found>) -> Result<Statement<'a>> {
+    let statement = connection.prepare(query).map_err(|error| refused(&error, found))?;
+    match statement.parameter_count() {
+        0 => Ok(statement),
+        count => Err(Error::failed(format!(
+            "the query has {count} parameters, and there is nothing to put in their places; write the values into it"
+        ))),
+    }
+}
+
+/// What only explains a statement does not run it.
+fn changes_nothing(statement: &Statement) -> bool {
+    statement.readonly() || statement.is_explain() != 0
+}
+
+fn run(statement: &mut Statement, found: &Mutex<Found>) -> Result<()> {
+    let mut rows = statement.raw_query();
+    while rows.next().map_err(|error| refused(&error, found))?.is_some() {}
+    Ok(())
+}
+
+/// What was refused, if anything was. Some of what a statement does is only seen when it runs.
+fn refused(error: &rusqlite::Error, found: &Mutex<Found>) -> Error {
+    match found.lock().ok().and_then(|mut found| found.refused.take()) {
+        Some(refused) => Error::failed(format!("this server has no {refused}")),
+        None => said(error),
+    }
+}
+
+/// The rows as a list of objects.
+fn rows(statement: &mut Statement) -> Result<String> {
+    let names = names(statement);
+    let mut rows = statement.raw_query();
+    let mut text = "[".to_owned();
+    let mut count = 0_usize;
+    while let Some(row) = rows.next().map_err(|error| said(&error))? {
+        text.push_str(if count == 0 { "{" } else { ",\n{" });
+        for (at, name) in names.iter().enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            text.push_str(name);
+            add(&mut text, row.get_ref(at).map_err(|error| said(&error))?)?;
+            if text.len() > MAX_BYTES {
+                return Err(Error::failed(format!(
+                    "row {} would make this more than fits into one answer of {} MiB; ask for fewer rows, with LIMIT, or for less of each",
+                    count + 1,
+                    (MAX_BYTES >> 20) + 1
+                )));
+            }
+        }
+        text.push('}');
+        count += 1;
+    }
+    text.push(']');
+    Ok(text)
+}
+
+/// The names of the columns as members of an object, each of which is there once.
+fn names(statement: &Statement) -> Vec<String> {
+    let mut taken: Vec<String> = Vec::new();
+    for name in statement.column_names() {
+        let mut own = name.to_owned();
+        let mut number = 0;
+        while taken.contains(&own) {
+            number += 1;
+            own = format!("{name}:{number}");
+        }
+        taken.push(own);
+    }
+    taken.iter().map(|name| format!("{}:", serde_json::Value::from(name.as_str()))).collect()
+}
+
+fn add(text: &mut String, value: ValueRef) -> Result<()> {
+    match value {
+        ValueRef::Null => text.push_str("null"),
+        ValueRef::Integer(number) => text.push_str(&number.to_string()),
+        ValueRef::Real(number) => match serde_json::Number::from_f64(number) {
+            Some(number) => text.push_str(&number.to_string()),
+            // JSON has no number for it.
+            None => text.push_str(&format!("\"{number}\"")),
+        },
+        ValueRef::Text(bytes) if bytes.len() <= MAX_BYTES => {
+            text.push_str(&serde_json::to_string(&String::from_utf8_lossy(bytes))?);
+        }
+        ValueRef::Blob(bytes) if bytes.len() <= MAX_BYTES / 2 => {
+            text.push_str("\"X'");
+            bytes.iter().for_each(|byte| text.push_str(&format!("{byte:02X}")));
+            text.push_str("'\"");
+        }
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            return Err(Error::failed(format!(
+                "a value has {} bytes, more than fits into one answer; ask for a part of it, with substr",
+                bytes.len()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// An error in SQLite's own words, or in words that say what to do where it has none.
+pub fn said(error: &rusqlite::Error) -> Error {
+    use rusqlite::Error::{MultipleStatement, SqlInputError, SqliteFailure};
+    let words = match error {
+        MultipleStatement => "one statement at a time; ask for the others in calls of their own".to_owned(),
+        SqliteFailure(code, _) if code.code == ErrorCode::OutOfMemory => {
+            "the query needs more memory than this server has; ask for less".to_owned()
+        }
+        SqliteFailure(code, _) if code.code == ErrorCode::OperationInterrupted => {
+            "it took so long that another call may change the database now, and nothing was changed; try again"
+                .to_owned()
+        }
+        SqlInputError { msg, .. } => msg.clone(),
+        SqliteFailure(_, Some(words)) => words.clone(),
+        other => other.to_string(),
+    };
+    Error::failed(format!("Database error: {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        write(&mut connection, "CREATE TABLE t (a INTEGER PRIMARY KEY, b, c)").unwrap();
+        assert_eq!(
+            write(&mut connection, "INSERT INTO t (b, c) VALUES ('é\"', 1e20), (X'00fF', 9223372036854775807)")
+                .unwrap(),
+            r#"[{"affected_rows":2}]"#
+        );
+        connection
+    }
+
+    fn why(done: Result<String>) -> String {
+        match done {
+            Err(Error::Failed(why)) => why,
+            Err(_) => panic!("another error"),
+            Ok(done) => panic!("{done}"),
+        }
+    }
+
+    #[test]
+    fn rows_are_json_with_every_column_and_every_value() {
+        let query = "SELECT *, a, a, -1e999 AS inf, NULL AS n, CAST(X'61FF' AS TEXT) AS t FROM t";
+        assert_eq!(
+            read(&mut memory(), query).unwrap(),
+            "[{\"a\":1,\"b\":\"é\\\"\",\"c\":1e+20,\"a:1\":1,\"a:2\":1,\"inf\":\"-inf\",\"n\":null,\"t\":\"a\u{fffd}\"},\n\
+             {\"a\":2,\"b\":\"X'00FF'\",\"c\":9223372036854775807,\"a:1\":2,\"a:2\":2,\"inf\":\"-inf\",\"n\":null,\"t\":\"a\u{fffd}\"}]"
+        );
+        let mut answer = columns(&mut memory(), "t").unwrap();
+        assert!(answer.contains(r#"{"cid":1,"name":"b","type":"","notnull":0,"dflt_value":null,"pk":0}"#), "{answer}");
+        answer = tables(&mut memory()).unwrap();
+        assert_eq!(answer, r#"[{"name":"t"}]"#);
+        assert!(why(columns(&mut memory(), "t); DROP TABLE t")).contains("there is no table t);"));
+    }
+
+    #[test]
+    fn each_tool_takes_its_kind_of_statement() {
+        let all = |query: &str| [read, write, create].map(|run| run(&mut memory(), query).is_ok());
+        for query in [
+            "SELECT 1",
+            " -- x\n/* y */ WITH x AS (SELECT 1) SELECT * FROM x",
+            "VALUES (1)",
+            "EXPLAIN DELETE FROM t",
+            "PRAGMA user_version",
+        ] {
+            assert_eq!(all(query), [true, false, false], "{query}");
+        }
+        for query in [
+            "DELETE FROM t",
+            "REPLACE INTO t VALUES (1, 2, 3)",
+            "WITH x AS (SELECT 7) INSERT INTO t SELECT 7, 7, 7",
+            "DROP TABLE t",
+            "CREATE INDEX i ON t (b)",
+            "ALTER TABLE t RENAME TO u",
+            "VACUUM",
+            "ANALYZE",
+            "PRAGMA user_version = 7",
+            "CREATE VIRTUAL TABLE f USING fts5(x)",
+        ] {
+            assert_eq!(all(query), [false, true, false], "{query}");
+        }
+        for query in ["CREATE TABLE u AS SELECT * FROM t", "create /**/ table if not exists t (x)"] {
+            assert_eq!(all(query), [false, true, true], "{query}");
+        }
+        for query in [
+            "",
+            " -- only a comment",
+            "BEGIN",
+            "COMMIT",
+            "ATTACH '/etc/passwd' AS x",
+            "DETACH main",
+            "VACUUM INTO '/tmp/x'",
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA writable_schema = 1",
+            "PRAGMA temp_store_directory = '/'",
+            "SELECT load_extension('x')",
+            "SELECT 1; DROP TABLE t",
+            "SELECT ?",
+            "nonsense",
+            "UPDATE sqlite_master SET sql = ''",
+        ] {
+            assert_eq!(all(query), [false, false, false], "{query}");
+        }
+    }
+
+    #[test]
+    fn answers_tell_what_was_done() {
+        let mut connection = memory();
+        for (query, answer) in [
+            ("UPDATE t SET b = 1", r#"[{"affected_rows":2}]"#),
+            ("INSERT INTO t VALUES (9, 8, 7) RETURNING a, b", r#"[{"a":9,"b":8}]"#),
+            ("CREATE TABLE u AS SELECT * FROM t", r#"[{"affected_rows":0}]"#),
+            ("CREATE VIRTUAL TABLE f USING fts5(x)", r#"[{"affected_rows":0}]"#),
+            ("INSERT INTO f VALUES ('some words')", r#"[{"affected_rows":1}]"#),
+            ("WITH x AS (SELECT 5) DELETE FROM t WHERE a IN (SELECT a FROM t)", r#"[{"affected_rows":3}]"#),
+        ] {
+            assert_eq!(write(&mut connection, query).unwrap(), answer, "{query}");
+        }
+        assert_eq!(read(&mut connection, "SELECT x FROM f WHERE f MATCH 'words'").unwrap(), r#"[{"x":"some words"}]"#);
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        for (query, part) in [
+            ("SELECT 1; SELECT 2", "one statement at a time"),
+            ("SELECT ? + ?", "the query has 2 parameters"),
+            ("SELECT * FROM gone", "Database error: no such table: gone"),
+            ("ATTACH '/etc/passwd' AS x", "no ATTACH"),
+            ("PRAGMA writable_schema = 1", "no PRAGMA writable_schema"),
+            ("BEGIN", "none can be begun or ended"),
+            ("-- nothing", "no statement that answers"),
+            ("DELETE FROM t", "write_query changes"),
+            ("WITH c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c", "with LIMIT"),
+            ("SELECT hex(zeroblob(3000000))", "with substr"),
+            ("SELECT zeroblob(3000000)", "with substr"),
+        ] {
+            let why = why(read(&mut memory(), query));
+            assert!(why.contains(part), "{query}: {why}");
+        }
+        assert!(why(write(&mut memory(), "VACUUM INTO '/nowhere/x'")).contains("no ATTACH"));
+    }
+}
