@@ -82,6 +82,11 @@ impl Server {
         self.log.wait_for(text).await
     }
 
+    /// Waits until the log has this text so many times.
+    pub async fn wait_for_nth_log(&self, text: &str, nth: usize) -> String {
+        self.log.wait_for_nth(text, nth).await
+    }
+
     /// A new connection.
     pub async fn open(&self) -> std::io::Result<Box<dyn Stream>> {
         let opened = async {

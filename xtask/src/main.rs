@@ -24,6 +24,7 @@ mod installed;
 mod languages;
 mod others;
 mod search;
+mod service;
 mod shown;
 mod tidy;
 
@@ -39,6 +40,7 @@ cargo xtask clients      drives wharf with clients of many frameworks; --brief f
 cargo xtask languages    makes plugins in every language as authors do, and tests them; --only LANG, --abilities; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
 cargo xtask search       looks for tools among hundreds of other servers, in the catalog for limited clients; needs npm, Python 3
+cargo xtask service      the unit under systemd and the image in a container; --unit, --image; needs root on Debian
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
 cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
 cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         "languages" => languages::check(&root(), rest),
         "login" => others::login(&root(), rest),
         "search" => search::check(&root()),
+        "service" => service::check(&root(), rest),
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),

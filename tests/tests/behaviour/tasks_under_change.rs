@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{Exchange, Folder, PATIENCE, Server, Session, Value, given, is_error, json, text};
+use e2e::{Exchange, Folder, PATIENCE, Pipe, Server, Session, Value, given, is_error, json, text};
 
 const REVISION: &str = "2025-11-25";
 
@@ -170,4 +170,34 @@ async fn the_end_of_wharf_waits_for_no_task() {
         assert_eq!(status.code(), Some(0), "{log}");
         assert!(began.elapsed() < Duration::from_secs(4), "awaited {awaited}: it took {:?}", began.elapsed());
     }
+}
+
+/// What a task may touch is found when it is made, and it may wait long for its turn: a root that its client closed meanwhile is not
+/// there any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_root_that_is_closed_while_a_task_waits_is_not_there_when_it_runs() {
+    let folder = Folder::new();
+    let root = folder.home().join("root");
+    std::fs::create_dir_all(&root).unwrap();
+    let described = json!({ "task": "optional", "alone": true });
+    let opt = given("opt", &described, "limits = { concurrency = 1, timeout_ms = 25000 }");
+    folder.config(&format!("{opt}roots = \"read\"\n"));
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    let roots = json!({ "roots": [{ "uri": format!("file://{}", root.display()) }] });
+    pipe.answer_with(move |method, _| (method == "roots/list").then(|| roots.clone()));
+    pipe.legacy(REVISION, json!({ "roots": { "listChanged": true } })).await;
+    let mut tasks = Vec::new();
+    for arguments in [json!({ "spin": true }), json!({ "text": "it ran" })] {
+        let params = json!({ "name": "opt_t", "arguments": arguments, "task": {} });
+        let made = pipe.request("tools/call", params).await.unwrap();
+        tasks.push(json!({ "taskId": made["task"]["taskId"] }));
+    }
+    pipe.answer_with(|method, _| (method == "roots/list").then(|| json!({ "roots": [] })));
+    pipe.notify("notifications/roots/list_changed", json!({})).await;
+    // The first is stopped, since it had the root too, and the second gets its turn.
+    for task in tasks {
+        let result = pipe.request("tasks/result", task).await.unwrap();
+        assert!(is_error(&result) && text(&result).contains("root"), "{result}");
+    }
+    pipe.close().await;
 }

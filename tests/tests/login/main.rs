@@ -7,6 +7,7 @@
 mod issuer;
 mod keys;
 mod providers;
+mod quotas;
 mod roles;
 mod tokens;
 

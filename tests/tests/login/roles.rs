@@ -61,7 +61,13 @@ impl Place {
     }
 
     pub async fn send(&self, token: &str, method: &str, params: Value) -> Exchange {
-        let params = modern_params(params, json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } }));
+        let tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+        self.send_able(token, method, params, tasks).await
+    }
+
+    /// Sends a request of a client with these capabilities.
+    pub async fn send_able(&self, token: &str, method: &str, params: Value, capabilities: Value) -> Exchange {
+        let params = modern_params(params, capabilities);
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let headers = modern_headers(&body);
         let mut headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -89,7 +95,7 @@ impl Place {
     }
 }
 
-fn config(issuer: &Issuer, srv: &std::path::Path, roles: &str) -> String {
+pub fn config(issuer: &Issuer, srv: &std::path::Path, roles: &str) -> String {
     let roles = roles.replace("SRV", &srv.display().to_string());
     format!(
         "[http]\npublic_url = \"{RESOURCE}\"\n[auth]\nscopes = [\"mcp\"]\n\
@@ -287,28 +293,44 @@ async fn changed_roles_are_heard_of() {
     }
 }
 
+/// What a caller's roles no longer give stops at once, what waits for its turn too; others go on.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_gives_each_of_its_callers_so_many_calls() {
-    let roles = "[roles.all]\nwhen = \"anyone\"\nplugins = [\"*\"]\nlimits = { calls_per_minute = 3 }\n";
-    let place = Place::with(roles).await;
-    let (ann, ben) = (place.ann(), place.ben());
-    let params = json!({ "name": "echo_echo", "arguments": { "message": "hello" } });
-    for _ in 0..3 {
-        assert_eq!(place.send(&ann, "tools/call", params.clone()).await.status(), 200);
-    }
-    let mut exchange = place.send(&ann, "tools/call", params.clone()).await;
-    assert_eq!(exchange.status(), 429);
-    let after: u64 = exchange.header("retry-after").unwrap().parse().unwrap();
-    assert!((1..=20).contains(&after), "{after}");
-    let answer = exchange.json().await;
-    assert_eq!((&answer["error"]["code"], &answer["error"]["data"]["retryAfter"]), (&json!(429), &json!(after)));
-    // Lists are not calls, and others have their own.
-    assert!(!place.names(&ann, "tools/list").await.is_empty());
-    assert_eq!(place.send(&ben, "tools/call", params.clone()).await.status(), 200);
-    // Reading the config again gives nobody new calls.
-    place.folder.config(&config(&place.issuer, &place.srv, &format!("{roles}[limits]\ntimeout_ms = 29000\n")));
+async fn what_is_taken_away_stops() {
+    let both = "[roles.one]\nwhen = { group = \"one\" }\nplugins = [\"job\"]\n\
+        [roles.other]\nwhen = { group = \"other\" }\nplugins = [\"job\"]\n";
+    let place = Place::with(both).await;
+    let (ann, ben) =
+        (place.token("ann", json!({ "groups": ["one"] })), place.token("ben", json!({ "groups": ["other"] })));
+    let spin = json!({ "name": "job_t", "arguments": { "steps": 1, "spin": true }, "_meta": { "progressToken": 1 } });
+    let mut running = place.send_able(&ann, "tools/call", spin.clone(), json!({})).await;
+    let told = running.event().await.unwrap();
+    assert_eq!(told["method"], "notifications/progress", "{told}");
+    let made = place.ask(&ben, "tools/call", spin.clone()).await;
+    let of_ben = json!({ "taskId": made["result"]["taskId"] });
+    let made = place.ask(&ann, "tools/call", spin).await;
+    let of_ann = json!({ "taskId": made["result"]["taskId"] });
+    // A change that leaves them what they have stops nothing.
+    let more = format!("{both}[roles.third]\nwhen = {{ group = \"third\" }}\nplugins = [\"echo\"]\n");
+    place.folder.config(&config(&place.issuer, &place.srv, &more));
     place.server.wait_for_log("the config was read anew").await;
-    assert_eq!(place.send(&ann, "tools/call", params).await.status(), 429);
+    let less = both.replace("{ group = \"one\" }", "{ group = \"none\" }");
+    place.folder.config(&config(&place.issuer, &place.srv, &less));
+    let answer = running.event().await.unwrap();
+    let said = "The operator took away during the call what your roles allowed.";
+    assert_eq!((&answer["result"]["isError"], text(&answer["result"])), (&json!(true), said), "{answer}");
+    // With her role again, Ann sees how her task ended.
+    place.folder.config(&config(&place.issuer, &place.srv, both));
+    let began = std::time::Instant::now();
+    let ended = loop {
+        let task = place.ask(&ann, "tasks/get", of_ann.clone()).await;
+        if task["result"]["status"].as_str().is_some_and(|status| status != "working") {
+            break task;
+        }
+        assert!(began.elapsed() < e2e::PATIENCE, "{task}");
+    };
+    assert!(ended.to_string().contains(said), "{ended}");
+    assert_eq!(place.ask(&ben, "tasks/get", of_ben.clone()).await["result"]["status"], "working");
+    place.ask(&ben, "tasks/cancel", of_ben).await;
     place.server.terminate().await;
 }
 

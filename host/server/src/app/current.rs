@@ -49,8 +49,8 @@ pub struct Current {
     /// What is trusted because of the logs that are being written and the certificate that is being used, whatever a later
     /// config says of them.
     trusted: Vec<PathBuf>,
-    /// The private key that is being used.
-    key: Option<PathBuf>,
+    /// The private key that is being used, and what was a secret when wharf started: what only a new start changes came from there.
+    secret: Vec<PathBuf>,
 }
 
 impl Current {
@@ -60,9 +60,9 @@ impl Current {
         let audit = config.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
         let access = config.startup.http.access_log.as_ref().and_then(AccessLog::trusted);
         let trusted = audit.chain(access).chain(tls.into_iter().flat_map(|tls| tls.files().cloned())).collect();
-        let key = tls.map(|tls| tls.key.clone());
+        let secret = config.places(None).secret;
         let (origins, config) = (Mutex::new(origins), watch::Sender::new(config));
-        Arc::new(Self { origins, config, scopes, observers, trusted, key })
+        Arc::new(Self { origins, config, scopes, observers, trusted, secret })
     }
 
     pub fn watch(&self) -> watch::Receiver<Arc<Config>> {
@@ -130,7 +130,7 @@ impl Current {
         let number = self.config.borrow().number + 1;
         new.number = number;
         if new.roles.are_alike(&self.config.borrow().roles) {
-            // What callers have used up of their allowances still counts.
+            // Lists that were made for callers with these roles are still good.
             new.roles = Arc::clone(&self.config.borrow().roles);
         }
         if new.profiles.are_alike(&self.config.borrow().profiles) {
@@ -140,7 +140,7 @@ impl Current {
         note(&self.observers, Some(&self.config.borrow()), &new);
         let mut places = new.places(origins.cache_dir.as_deref());
         places.trusted.extend(self.trusted.iter().cloned());
-        places.secret.extend(self.key.iter().cloned());
+        places.secret.extend(self.secret.iter().cloned());
         self.scopes.renew(places);
         self.config.send_replace(Arc::new(new));
         number

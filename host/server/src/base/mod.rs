@@ -11,6 +11,7 @@ pub mod paths;
 pub mod pattern;
 pub mod principal;
 pub mod program;
+pub mod quota;
 pub mod random_id;
 pub mod refusals;
 pub mod request_state;

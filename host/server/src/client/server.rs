@@ -22,6 +22,7 @@ use crate::{
     auth::{self, Auth, Caller},
     base::{
         ledger::Ledger,
+        quota::Quotas,
         refusals::Refusals,
         request_state::Seal,
         text::{clip, escaped, toml_header},
@@ -97,6 +98,8 @@ pub struct Server {
     pub approver: Option<Arc<dyn Approver>>,
     /// Told about every run of a plugin.
     pub observers: Observers,
+    /// What callers have used of what the config allows them.
+    pub quotas: Arc<Quotas>,
     /// Tells the operator about refused connections and requests, at a limited rate.
     pub refusals: Arc<Refusals>,
 }
@@ -142,6 +145,7 @@ impl Server {
             startup,
             incidents: AtomicU64::new(0),
             hinted: Mutex::default(),
+            quotas: Arc::default(),
             refusals: Arc::default(),
         }))
     }

@@ -1,8 +1,13 @@
 //! Checks the numbers in the config file against their bounds.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+
+use crate::base::quota::Limits;
+
+/// The most calls that a limit can be.
+const MAX_CALLS: u32 = 1_000_000;
 
 pub fn within_bounds(key: &str, value: Option<usize>, default: usize, most: usize) -> Result<usize> {
     let value = value.unwrap_or(default);
@@ -23,6 +28,21 @@ pub fn duration_ms(key: &str, value: Option<u64>, default: Duration) -> Result<D
     let most = Duration::from_secs(24 * 3600);
     ensure!(duration >= Duration::from_millis(1) && duration <= most, "`{key}` is from 1 to {}", most.as_millis());
     Ok(duration)
+}
+
+/// How many calls there may be: in a minute, an hour, a day, and at once.
+pub fn calls([minute, hour, day, at_once]: [Option<u32>; 4]) -> Result<Limits> {
+    let limit = |key: &str, value: Option<u32>| -> Result<Option<NonZeroU32>> {
+        let Some(value) = value else { return Ok(None) };
+        let limit = NonZeroU32::new(value).filter(|limit| limit.get() <= MAX_CALLS);
+        Ok(Some(limit.with_context(|| format!("`{key}` is from 1 to {MAX_CALLS}"))?))
+    };
+    Ok(Limits {
+        per_minute: limit("calls_per_minute", minute)?,
+        per_hour: limit("calls_per_hour", hour)?,
+        per_day: limit("calls_per_day", day)?,
+        at_once: limit("concurrency", at_once)?,
+    })
 }
 
 /// Parses 32 bytes, written as 64 hexadecimal digits.

@@ -8,6 +8,8 @@ pub fn without_variables(mut config: raw::Config) -> raw::Config {
     if config.http.token_env.as_deref().is_some_and(is_unset) {
         config.http.token_env = None;
     }
+    // Whether it can be read here says nothing of where wharf runs.
+    config.http.token_secret = None;
     if config.protocol.state_key_env.as_deref().is_some_and(is_unset) {
         config.protocol.state_key_env = None;
     }
@@ -15,7 +17,12 @@ pub fn without_variables(mut config: raw::Config) -> raw::Config {
         config.secrets.0.iter_mut().for_each(|(_, secret)| secret.forget_credential());
     }
     for (_, header) in config.telemetry.iter_mut().flat_map(|telemetry| &mut telemetry.headers.0) {
-        if matches!(header, raw::Value::Named(raw::FromEnv { env }) if is_unset(env)) {
+        let is_elsewhere = match header {
+            raw::Value::Named(raw::FromEnv { env }) => is_unset(env),
+            raw::Value::Secret(_) => true,
+            raw::Value::Text(_) => false,
+        };
+        if is_elsewhere {
             *header = raw::Value::Text(String::new());
         }
     }

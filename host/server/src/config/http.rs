@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use ::http::Uri;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -17,7 +17,11 @@ use super::{
     raw,
     tls::{self, Tls},
 };
-use crate::{access::capability::Absolute, base::principal::Principal};
+use crate::{
+    access::capability::Absolute,
+    base::principal::Principal,
+    egress::secrets::{self, Sources},
+};
 
 /// The longest time for requests to finish, or to wait before they have to.
 const MAX_DRAIN_S: u64 = 600;
@@ -94,7 +98,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-pub fn resolve(raw: raw::Http, command_line: &CommandLine, absolute: Absolute<'_>) -> Result<Http> {
+pub fn resolve(raw: raw::Http, command_line: &CommandLine, sources: &Sources, absolute: Absolute<'_>) -> Result<Http> {
     let listen = match &command_line.listen {
         Some(listen) => listen.clone().resolve(&|path| Ok(std::path::absolute(path)?)).context("--listen")?,
         None => {
@@ -108,13 +112,15 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine, absolute: Absolute<'_
         listen.socket().is_none() || raw.tls.is_none(),
         "[http.tls] has no effect on a Unix socket, whose other end is on this machine; remove it"
     );
-    let token = match raw.token_env {
-        None => None,
-        Some(name) => {
+    let token = match (raw.token_env, raw.token_secret) {
+        (None, None) => None,
+        (Some(name), None) => {
             let token = std::env::var(&name).unwrap_or_default();
             ensure!(!token.is_empty(), "`token_env`: the environment variable {name} is not set");
             Some(Token::new(&token))
         }
+        (None, Some(name)) => Some(Token::new(secrets::now(sources, &name).context("`token_secret`")?.expose())),
+        (Some(_), Some(_)) => bail!("`token_env` and `token_secret` exclude each other: there is one token"),
     };
     for origin in &raw.allowed_origins {
         let known = ["http://", "https://"].iter().any(|scheme| origin.starts_with(scheme));

@@ -13,7 +13,7 @@ use wharf_sandbox::{Adapter, Limits, network::HttpLimits, sections::MAX_PARAGRAP
 use super::{
     adapter,
     approvals::{Approvals, Confirm},
-    bounds::{duration_ms, is_name_character, kib, mib, parse_hex32, within_bounds},
+    bounds::{calls, duration_ms, is_name_character, kib, mib, parse_hex32, within_bounds},
     command_line::CommandLine,
     defaults, raw,
     settings::Settings,
@@ -23,6 +23,7 @@ use crate::{
     access::grants::{Grants, roots},
     base::{
         pattern::Pattern,
+        quota::Quota,
         text::{self, toml_header},
     },
 };
@@ -52,6 +53,8 @@ pub struct PluginConfig {
     /// Whether one instance may serve several calls of the same client, one after the other.
     pub reuse: bool,
     pub limits: Limits,
+    /// How many calls of it all callers together may make. None: any number.
+    pub calls: Option<Quota>,
     /// None: calls of this plugin cannot become tasks.
     pub tasks: Option<TaskLimits>,
     pub grants: Grants,
@@ -78,6 +81,9 @@ pub struct DefaultLimits {
 impl DefaultLimits {
     pub fn resolve(raw: &raw::Limits, background: bool) -> Result<Self> {
         let raw = raw::PluginLimits {
+            calls_per_minute: None,
+            calls_per_hour: None,
+            calls_per_day: None,
             concurrency: raw.concurrency,
             memory_mib: raw.memory_mib,
             timeout_ms: raw.timeout_ms,
@@ -186,6 +192,7 @@ pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &Comma
         settings: Settings::default(),
         reuse: false,
         limits: limits.call.clone(),
+        calls: None,
         tasks: limits.tasks(),
         grants: Grants { roots: roots::Grant(command_line.allow_roots), ..Grants::default() },
         confirm: None,
@@ -201,6 +208,7 @@ pub fn resolve(
 ) -> Result<PluginConfig> {
     check_id(id)?;
     let limits = limits.with(&raw.limits)?;
+    let of_calls = calls([raw.limits.calls_per_minute, raw.limits.calls_per_hour, raw.limits.calls_per_day, None])?;
     let tasks = limits.tasks();
     let reuse = match raw.instances.as_deref() {
         None | Some("fresh") => false,
@@ -229,6 +237,7 @@ pub fn resolve(
         settings,
         reuse,
         limits: limits.call,
+        calls: of_calls.are_there().then(|| Quota { name: format!("plugin {id:?}"), limits: of_calls }),
         tasks,
         grants: Grants::parse(raw.grants, absolute).context("grants")?,
         confirm: raw.confirm.map(|written| approvals.confirm(written, sha256.is_some())).transpose()?,

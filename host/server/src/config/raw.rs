@@ -62,6 +62,8 @@ pub struct Http {
     pub public_url: Option<String>,
     pub server_card: Option<ServerCard>,
     pub token_env: Option<String>,
+    /// The name of one of [secrets].
+    pub token_secret: Option<String>,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub sessions: Option<usize>,
@@ -192,10 +194,18 @@ pub struct Telemetry {
 
 /// A text that need not stand in the file.
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "a text, or { env = … }")]
+#[serde(untagged, expecting = "a text, { env = … } or { secret = … }")]
 pub enum Value {
     Text(String),
     Named(FromEnv),
+    Secret(FromSecret),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FromSecret {
+    /// The name of one of [secrets].
+    pub secret: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -299,6 +309,23 @@ pub struct RoleRoots {
 #[serde(deny_unknown_fields, default)]
 pub struct RoleLimits {
     pub calls_per_minute: Option<u32>,
+    pub calls_per_hour: Option<u32>,
+    pub calls_per_day: Option<u32>,
+    pub concurrency: Option<u32>,
+    pub of: Vec<LimitsOf>,
+}
+
+/// Limits for some of what a role gives.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsOf {
+    pub plugins: Option<Vec<String>>,
+    pub tools: Option<Vec<String>>,
+    pub prompts: Option<Vec<String>>,
+    pub resources: Option<Vec<String>>,
+    pub calls_per_minute: Option<u32>,
+    pub calls_per_hour: Option<u32>,
+    pub calls_per_day: Option<u32>,
     pub concurrency: Option<u32>,
 }
 
@@ -410,6 +437,9 @@ pub struct Param {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginLimits {
+    pub calls_per_minute: Option<u32>,
+    pub calls_per_hour: Option<u32>,
+    pub calls_per_day: Option<u32>,
     pub concurrency: Option<usize>,
     pub memory_mib: Option<usize>,
     pub timeout_ms: Option<u64>,

@@ -203,13 +203,13 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     )?;
     let mut raw_http = raw.http;
     let server_card = raw_http.server_card.take();
-    let http = http::resolve(raw_http, command_line, &absolute).context("[http]")?;
     let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
+    let http = http::resolve(raw_http, command_line, &egress.secrets, &absolute).context("[http]")?;
     let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
     let auth = auth.transpose().context("[auth]")?;
     ensure!(
         auth.is_none() || http.token.is_none(),
-        "[auth] and `token_env` in [http] exclude each other: a request has one token, and [auth] says whose is good"
+        "[auth] and the token of [http] exclude each other: a request has one token, and [auth] says whose is good"
     );
     let roles = roles::resolve(raw.roles.0, &absolute)?;
     let sources = auth.iter().map(|auth| auth.issuers.len() + usize::from(auth.keys_file.is_some())).sum::<usize>();
@@ -254,7 +254,11 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
         audit: raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?,
-        telemetry: raw.telemetry.map(telemetry::resolve).transpose().context("[telemetry]")?,
+        telemetry: raw
+            .telemetry
+            .map(|raw| telemetry::resolve(raw, &egress.secrets))
+            .transpose()
+            .context("[telemetry]")?,
         auth,
     };
     for plugin in &plugins {
@@ -328,6 +332,7 @@ impl Config {
             settings: Settings::default(),
             reuse: false,
             limits: self.limits.call.clone(),
+            calls: None,
             tasks: self.limits.tasks(),
             grants: Grants::default(),
             confirm: None,
@@ -432,6 +437,16 @@ mod tests {
             ("[roles.a]\nwhen='anyone'\ntools=['x*y']", "not at its end"),
             ("[roles.a]\nwhen='anyone'\ntools=['x']\nroots={within='/srv/a-{b}'}", "the whole name of a folder"),
             ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={concurrency=0}", "`concurrency` is from 1"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={calls_per_day=0}", "`calls_per_day` is from 1"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{calls_per_day=1}]}", "it is for nothing"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{tools=['x']}]}", "it limits nothing"),
+            (
+                "[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{tools=['x'], calls_per_day=1}, {tools=['x'], concurrency=1}]}",
+                "names the same twice",
+            ),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{tools=['x*y'], concurrency=1}]}", "not at its end"),
+            ("[plugins.a]\npath='a'\n[plugins.a.limits]\ncalls_per_hour=0", "`calls_per_hour` is from 1"),
+            ("[limits]\ncalls_per_day=1", "unknown key `calls_per_day`"),
             ("[protocol]\nlist_scope='public'\n[roles.a]\nwhen='anyone'\ntools=['x']", "not the same for everybody"),
             ("[http]\nlisten='unix:'", "the path of the socket is missing"),
             ("[http]\nlisten='unix:/a'\nsocket_mode=660", "write it in octal, such as 0o660"),
@@ -463,6 +478,12 @@ mod tests {
             ),
             ("[limits]\ntask_ttl_ms=0", "`task_ttl_ms` is from 1"),
             ("[http]\ntoken_env='WHARF_TEST_NO_SUCH'", "is not set"),
+            ("[http]\ntoken_secret='t'", "there is no secret `t` in [secrets]"),
+            ("[http]\ntoken_secret='t'\n[secrets]\nt={env='WHARF_TEST_NO_SUCH'}", "WHARF_TEST_NO_SUCH"),
+            ("[http]\ntoken_secret='t'\n[secrets]\nt={command=['a']}", "it comes from a command"),
+            ("[http]\ntoken_secret='t'\ntoken_env='T'", "exclude each other"),
+            ("[telemetry]\notlp='http://a'\nheaders={x={secret='t'}}", "there is no secret `t` in [secrets]"),
+            ("[telemetry]\notlp='http://a'\nheaders={x={secrets='t'}}", "{ secret = … }"),
         ] {
             let error = match raw::parse(text) {
                 Ok(_) => format!("{:#}", resolved(text).unwrap_err()),

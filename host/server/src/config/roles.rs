@@ -1,22 +1,22 @@
 //! `[roles.NAME]`: for whom a role is, and what it gives.
 
 use std::{
-    num::NonZeroU32,
+    collections::HashSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::{Context, Result, ensure};
 
-use super::raw;
+use super::{bounds::calls, raw};
 use crate::{
     access::capability::Access,
-    base::{pattern::Pattern, text::toml_header},
+    base::{pattern::Pattern, quota::Quota, text::toml_header},
     roles::{MAX_ROLES, Role, Roles, Selection, allowance::Allowance, ceiling::Ceiling, condition::Condition},
 };
 
-/// The most that can be asked for.
-const MAX_LIMIT: u32 = 1_000_000;
+/// The most limits for parts of what a role gives.
+const MAX_PARTS: usize = 64;
 
 pub fn resolve(raw: Vec<(String, raw::Role)>, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Arc<Roles>> {
     ensure!(raw.len() <= MAX_ROLES, "there are more than {MAX_ROLES} roles");
@@ -48,20 +48,8 @@ fn role(name: String, raw: raw::Role, absolute: &dyn Fn(&str) -> Result<PathBuf>
             Some(ceiling.context("`roots`")?)
         }
     };
-    let limit = |key: &str, value: Option<u32>| -> Result<Option<NonZeroU32>> {
-        let Some(value) = value else { return Ok(None) };
-        let limit = NonZeroU32::new(value).filter(|limit| limit.get() <= MAX_LIMIT);
-        Ok(Some(limit.with_context(|| format!("`{key}` is from 1 to {MAX_LIMIT}"))?))
-    };
-    let raw::RoleLimits { calls_per_minute, concurrency } = limits;
-    Ok(Role {
-        name,
-        when,
-        selection,
-        step_up,
-        ceiling,
-        allowance: Allowance::new(limit("calls_per_minute", calls_per_minute)?, limit("concurrency", concurrency)?),
-    })
+    let allowance = allowance(&name, limits).context("`limits`")?;
+    Ok(Role { name, when, selection, step_up, ceiling, allowance })
 }
 
 /// What is selected by names, or by beginnings of names followed by `*`.
@@ -85,6 +73,35 @@ pub fn selection(
         prompts: patterns("prompts", prompts)?,
         resources: patterns("resources", resources)?,
     })
+}
+
+fn allowance(role: &str, raw: raw::RoleLimits) -> Result<Allowance> {
+    let raw::RoleLimits { calls_per_minute, calls_per_hour, calls_per_day, concurrency, of } = raw;
+    ensure!(of.len() <= MAX_PARTS, "`of` has more than {MAX_PARTS} tables");
+    let limits = calls([calls_per_minute, calls_per_hour, calls_per_day, concurrency])?;
+    let of = of.into_iter().map(|raw| part(role, raw).context("`of`")).collect::<Result<Vec<_>>>()?;
+    let names: HashSet<&str> = of.iter().map(|(_, quota)| quota.name.as_str()).collect();
+    ensure!(names.len() == of.len(), "`of` names the same twice; put its limits into one table");
+    Ok(Allowance { whole: Quota { name: format!("role {role:?}"), limits }, of })
+}
+
+fn part(role: &str, raw: raw::LimitsOf) -> Result<(Selection, Quota)> {
+    let raw::LimitsOf {
+        plugins,
+        tools,
+        prompts,
+        resources,
+        calls_per_minute,
+        calls_per_hour,
+        calls_per_day,
+        concurrency,
+    } = raw;
+    let selection = selection(plugins, tools, prompts, resources)?;
+    ensure!(!selection.is_empty(), "it is for nothing: name `plugins`, `tools`, `prompts` or `resources`");
+    let limits = calls([calls_per_minute, calls_per_hour, calls_per_day, concurrency])?;
+    ensure!(limits.are_there(), "it limits nothing; `calls_per_day` and others do");
+    let name = format!("role {role:?}, {selection}");
+    Ok((selection, Quota { name, limits }))
 }
 
 fn conditions(raw: raw::When) -> Result<Vec<Condition>> {

@@ -10,6 +10,7 @@ use super::{
     defaults,
     raw::{self, Value},
 };
+use crate::egress::secrets::{self, Sources};
 
 /// The longest name of a service, key or value of an attribute.
 const MAX_TEXT: usize = 256;
@@ -46,7 +47,7 @@ pub struct Target {
     pub path: String,
 }
 
-pub fn resolve(raw: raw::Telemetry) -> Result<Telemetry> {
+pub fn resolve(raw: raw::Telemetry, sources: &Sources) -> Result<Telemetry> {
     match raw.protocol.as_deref() {
         None | Some("http/protobuf") => {}
         Some(other) => bail!("`protocol`: `{other}` is not there; there is \"http/protobuf\""),
@@ -72,7 +73,7 @@ pub fn resolve(raw: raw::Telemetry) -> Result<Telemetry> {
         },
         service,
         attributes: raw.attributes.0,
-        headers: headers(raw.headers.0).context("`headers`")?,
+        headers: headers(raw.headers.0, sources).context("`headers`")?,
     })
 }
 
@@ -97,7 +98,7 @@ fn target(url: &str) -> Result<Target> {
     Ok(Target { encrypted, host, port, path })
 }
 
-fn headers(written: Vec<(String, Value)>) -> Result<HeaderMap> {
+fn headers(written: Vec<(String, Value)>, sources: &Sources) -> Result<HeaderMap> {
     ensure!(written.len() <= MAX_HEADERS, "there are at most {MAX_HEADERS}");
     let mut headers = HeaderMap::new();
     for (name, value) in written {
@@ -111,6 +112,9 @@ fn headers(written: Vec<(String, Value)>) -> Result<HeaderMap> {
                 let text = std::env::var(&env).unwrap_or_default();
                 ensure!(!text.is_empty(), "`{name}`: the environment variable {env} is not set");
                 text
+            }
+            Value::Secret(raw::FromSecret { secret }) => {
+                secrets::now(sources, &secret).with_context(|| format!("`{name}`"))?.expose().to_owned()
             }
         };
         let mut value = HeaderValue::from_str(&text).with_context(|| format!("`{name}`: its value cannot be sent"))?;
@@ -151,8 +155,18 @@ mod tests {
 
     #[test]
     fn headers_do_not_show_their_values() {
-        let headers = headers(vec![("Authorization".into(), Value::Text("Bearer hunter2".into()))]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("otlp");
+        std::fs::write(&path, "Bearer correct horse\n").unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let sources = [("otlp".to_owned(), secrets::Source::File(path))].into();
+        let written = [
+            ("Authorization".into(), Value::Text("Bearer hunter2".into())),
+            ("x-key".into(), Value::Secret(raw::FromSecret { secret: "otlp".into() })),
+        ];
+        let headers = headers(written.into(), &sources).unwrap();
         assert_eq!(headers.get("authorization").unwrap(), "Bearer hunter2");
-        assert!(!format!("{headers:?}").contains("hunter2"));
+        assert_eq!(headers.get("x-key").unwrap(), "Bearer correct horse");
+        assert!(!format!("{headers:?}").contains("hunter2") && !format!("{headers:?}").contains("horse"));
     }
 }

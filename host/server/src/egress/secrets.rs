@@ -94,6 +94,12 @@ pub fn resolve(
     written.into_iter().map(read).collect()
 }
 
+/// The value of one of [secrets], for what has to be known as soon as the config is read.
+pub fn now(sources: &Sources, name: &str) -> Result<Secret> {
+    let source = sources.get(name).with_context(|| format!("there is no secret `{name}` in [secrets]"))?;
+    source.at_hand().and_then(|text| checked(&text)).with_context(|| format!("the secret `{name}`"))
+}
+
 impl Source {
     /// The file that it is read from.
     pub fn file(&self) -> Option<&PathBuf> {
@@ -111,29 +117,38 @@ impl Source {
         }
     }
 
-    async fn fetch(&self) -> Result<String> {
+    fn at_hand(&self) -> Result<String> {
         match self {
             Self::Env(name) => std::env::var(name).with_context(|| format!("the variable {name}")),
-            Self::File(path) => read(path.clone(), |path| check_private_file(path, "file of a secret")).await,
-            Self::Credential(path) => read(path.clone(), |path| check_trusted_file(path, "credential")).await,
-            Self::Command(command) => program::run(command, b"", MAX_BYTES + 2, COMMAND).await,
+            Self::File(path) => read(path, false),
+            Self::Credential(path) => read(path, true),
+            Self::Command(_) => bail!("it comes from a command, which is asked only while wharf runs"),
         }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the thread that reads is waited for")]
+    async fn fetch(&self) -> Result<String> {
+        if let Self::Command(command) = self {
+            return program::run(command, b"", MAX_BYTES + 2, COMMAND).await;
+        }
+        let source = self.clone();
+        tokio::task::spawn_blocking(move || source.at_hand()).await.context("reading was interrupted")?
     }
 }
 
-/// Reads a file that passes a check.
-#[expect(clippy::disallowed_methods, reason = "a file that the operator names, read on a thread that is waited for")]
-async fn read(path: PathBuf, check: fn(&Path) -> Result<()>) -> Result<String> {
-    let read = tokio::task::spawn_blocking(move || {
-        use std::io::Read;
-        check(&path)?;
-        let name = path.display();
-        let file = std::fs::File::open(&path).with_context(|| name.to_string())?;
-        let mut text = String::new();
-        file.take(MAX_BYTES as u64 + 2).read_to_string(&mut text).with_context(|| name.to_string())?;
-        Ok(text)
-    });
-    read.await.context("reading was interrupted")?
+/// Reads a file that the operator names, of a kind that only some may read.
+#[expect(clippy::disallowed_methods, reason = "it is read where waiting is allowed")]
+fn read(path: &Path, is_credential: bool) -> Result<String> {
+    use std::io::Read;
+    match is_credential {
+        true => check_trusted_file(path, "credential")?,
+        false => check_private_file(path, "file of a secret")?,
+    }
+    let name = path.display();
+    let file = std::fs::File::open(path).with_context(|| name.to_string())?;
+    let mut text = String::new();
+    file.take(MAX_BYTES as u64 + 2).read_to_string(&mut text).with_context(|| name.to_string())?;
+    Ok(text)
 }
 
 /// A secret's value.

@@ -1,15 +1,12 @@
 //! Who may use what: the roles of the config. Those that are for a caller add up; what none of them names is not there for it. Roles
 //! narrow what plugins are granted and never widen it.
 //!
-//! `condition` says for whom a role is, `ceiling` which folders it opens, `allowance` how often it may be used. [`Rights`] is what
-//! comes of it for one caller; `plugins::view` shows the catalog with it.
+//! `condition` says for whom a role is, `selection` what it gives, `ceiling` which folders it opens, `allowance` how often it may be
+//! used. [`Rights`] is what comes of it for one caller; `plugins::view` shows the catalog with it.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 pub mod allowance;
@@ -29,7 +26,7 @@ use crate::{access::within::Within, auth::Identity, base::principal::Principal};
 pub const MAX_ROLES: usize = 64;
 
 /// One `[roles.NAME]`.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Role {
     pub name: String,
     /// It is for whoever meets any of these.
@@ -96,9 +93,9 @@ impl Roles {
         !self.all.is_empty()
     }
 
-    /// Whether the config says the same of both, whatever has been used up of their allowances.
+    /// Whether the config says the same of both.
     pub fn are_alike(&self, other: &Self) -> bool {
-        format!("{:?}", self.all) == format!("{:?}", other.all)
+        self.all == other.all
     }
 
     /// The role whose folders depend on what callers are called, but which does not say who gives these names.
@@ -177,16 +174,29 @@ impl Rights {
         Some(all)
     }
 
-    /// Counts a call. The error says after which time there is one again.
-    pub fn begin(&self, entry: &Entry<'_>) -> Result<Option<allowance::Turn>, Duration> {
-        let mut soonest: Option<Duration> = None;
-        for role in self.for_entry(entry) {
-            match role.allowance.begin(&self.identity.principal) {
-                Ok(turn) => return Ok(turn),
-                Err(after) => soonest = Some(soonest.map_or(after, |soonest| soonest.min(after))),
-            }
+    /// Whether it still gives what these rights give of something, with these roles instead: the use of it and, if roots matter, the
+    /// folders.
+    pub fn outlast(&self, roles: &Arc<Roles>, entry: &Entry<'_>, roots: bool) -> bool {
+        if Arc::ptr_eq(&self.roles, roles) {
+            return true;
         }
-        soonest.map_or(Ok(None), Err)
+        let Some(now) = roles.rights(&self.identity) else { return true };
+        let folders_stay = || match (self.ceilings(entry), now.ceilings(entry)) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(before), Some(now)) => before.iter().all(|one| now.contains(one)),
+        };
+        now.check(entry).is_ok() && (!roots || folders_stay())
+    }
+
+    /// Who makes the calls.
+    pub fn principal(&self) -> &Principal {
+        &self.identity.principal
+    }
+
+    /// What may be used of something: the quotas of each role that gives it. A call counts towards those of one role.
+    pub fn allowances<'a>(&'a self, entry: &'a Entry<'_>) -> impl Iterator<Item = &'a Allowance> {
+        self.for_entry(entry).map(|role| &role.allowance)
     }
 
     /// The names of the roles that are for the caller.

@@ -1,9 +1,11 @@
-//! A part of all that plugins offer, by names: what a role gives, and what a profile has.
+//! A part of all that plugins offer, by names: what a role gives, what a limit is for, and what a profile has.
 
-use super::{Entry, Kind};
+use std::fmt;
+
+use super::entry::{Entry, Kind};
 use crate::base::pattern::Pattern;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Of these plugins. None: of every plugin, but only what the lists below name.
     pub plugins: Option<Vec<Pattern>>,
@@ -16,7 +18,7 @@ pub struct Selection {
 impl Selection {
     /// Whether no key was written.
     pub fn is_empty(&self) -> bool {
-        self.plugins.is_none() && self.tools.is_none() && self.prompts.is_none() && self.resources.is_none()
+        *self == Self::default()
     }
 
     pub fn has(&self, entry: &Entry<'_>) -> bool {
@@ -28,5 +30,19 @@ impl Selection {
         let any = |patterns: &[Pattern], text: &str| patterns.iter().any(|pattern| pattern.matches(text));
         let of_plugin = self.plugins.as_ref().is_none_or(|plugins| any(plugins, entry.plugin));
         of_plugin && list.as_ref().map_or(self.plugins.is_some(), |list| list.iter().any(|pattern| entry.fits(pattern)))
+    }
+}
+
+/// As it stands in the config, the same for the same selection.
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plugins, tools, prompts, resources } = self;
+        let lists = [("plugins", plugins), ("tools", tools), ("prompts", prompts), ("resources", resources)];
+        let named = lists.into_iter().filter_map(|(key, list)| Some((key, list.as_ref()?)));
+        for (at, (key, list)) in named.enumerate() {
+            let patterns: Vec<String> = list.iter().map(Pattern::to_string).collect();
+            write!(f, "{}{key} {patterns:?}", if at > 0 { " " } else { "" })?;
+        }
+        Ok(())
     }
 }

@@ -7,12 +7,7 @@ use wharf_protocol::{
 };
 use wharf_sandbox::model::Target;
 
-use super::{
-    failed::other_failed,
-    gates::{self, Passed},
-    request::Request,
-    run::run_once,
-};
+use super::{failed::other_failed, gates, request::Request, run::run_once};
 use crate::{
     bridge::{self, check_uri},
     client::context::Context,
@@ -58,7 +53,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
     };
     // Somebody is typing and wants a quick answer, so nobody is asked for approval or roots, and the call gets no roots.
     let passed = match gates::begin(ctx, &request) {
-        Ok(_turn) => Passed { _turn, ..Passed::default() },
+        Ok(passed) => passed,
         Err(failed) => return other_failed(failed),
     };
     match run_once(ctx, &request, operation, &passed).await {

@@ -1,4 +1,4 @@
-//! The steps between a correct request and the run of its plugin: it is counted towards its caller's limits, the embedding program
+//! The steps between a correct request and the run of its plugin: it is counted towards the limits, the embedding program
 //! approves, the client's roots are found, and a person approves, who is shown them. Each step may end the request, and the last two
 //! may ask the client.
 
@@ -15,17 +15,19 @@ use crate::{
         scope::{CallRoots, Nothing},
     },
     base::{
+        quota::{Quota, Span, Spent, Turn},
         refusals::{Reason, What},
         request_state::Carried,
     },
     bridge,
     client::{context::Context, session::PERSON},
     observe::record::Approval,
-    roles::allowance::Turn,
+    roles::Rights,
 };
 
 /// What the operator is told, now and then.
-const TOO_OFTEN: What = What::new("calls beyond what `limits` of their caller's roles allow", Reason::Other("rate"));
+const TOO_OFTEN: What = What::new("calls beyond what `limits` of a role or a plugin allow", Reason::Other("rate"));
+const USED_UP: What = What::new("calls beyond the quota of an hour or a day", Reason::Other("quota"));
 
 /// What the gates found out for a request.
 #[derive(Default)]
@@ -33,6 +35,8 @@ pub struct Passed {
     pub roots: CallRoots,
     /// Who approved, if anybody had to.
     pub approval: Option<Approval>,
+    /// What the caller's roles were when the call was let in, if there were any.
+    pub rights: Option<Rights>,
     /// One of the calls that the caller may have under way at once, for as long as this is held.
     pub _turn: Option<Turn>,
 }
@@ -44,27 +48,65 @@ pub async fn pass(
     offered: &Object,
     carried: &mut Carried,
 ) -> Result<Passed, Failed> {
-    let turn = begin(ctx, request)?;
+    let begun = begin(ctx, request)?;
     let by_program = program(ctx, request, carried).await?;
     let mut roots = roots(ctx, request, offered, carried).await?;
-    roots.within = ctx.server.rights(&ctx.caller).and_then(|rights| rights.ceilings(&request.entry)).map(Into::into);
+    roots.within = begun.rights.as_ref().and_then(|rights| rights.ceilings(&request.entry)).map(Into::into);
     let by_person = match &request.served.config.confirm {
         // In a box, so that calls that nobody has to approve are not larger for it.
         Some(confirm) => Box::pin(confirm::pass(ctx, request, confirm, &roots, offered, carried)).await?,
         None => None,
     };
-    Ok(Passed { roots, approval: by_person.or(by_program), _turn: turn })
+    Ok(Passed { roots, approval: by_person.or(by_program), ..begun })
 }
 
-/// Counts the call towards what the caller's roles allow.
-pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Option<Turn>, Failed> {
-    let Some(rights) = ctx.server.rights(&ctx.caller) else { return Ok(None) };
-    rights.begin(&request.entry).map_err(|after| {
-        ctx.server.refusals.say_of(TOO_OFTEN, || ctx.principal().short());
-        let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
-        let message = format!("your role allows no more calls of this kind for now; try again in {seconds} s");
-        Failed::Rpc(RpcError::too_many_requests(message, seconds))
-    })
+/// Counts the call towards what the caller's roles allow and what its plugin takes. Whatever becomes of it then, it stays counted.
+pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
+    let quotas = &ctx.server.quotas;
+    let of_plugin = request.served.config.calls.as_ref().map(|quota| (quota, None));
+    let Some(rights) = ctx.server.rights(&ctx.caller) else {
+        let _turn = quotas.begin(of_plugin).map_err(|(quota, spent)| too_many(ctx, request, quota, "", spent))?;
+        return Ok(Passed { _turn, ..Passed::default() });
+    };
+    let mut begun = None;
+    let mut soonest: Option<(&Quota, &str, Spent)> = None;
+    for allowance in rights.allowances(&request.entry) {
+        let own = allowance.quotas(&request.entry).map(|quota| (quota, Some(rights.principal())));
+        match quotas.begin(own.chain(of_plugin)) {
+            Ok(turn) => {
+                begun = Some(turn);
+                break;
+            }
+            Err((_, spent)) if soonest.is_some_and(|(.., soonest)| soonest.after <= spent.after) => {}
+            Err((quota, spent)) => {
+                let kind = if allowance.is_of(quota) { " of this kind" } else { "" };
+                soonest = Some((quota, kind, spent));
+            }
+        }
+    }
+    match (begun, soonest) {
+        (Some(_turn), _) => Ok(Passed { _turn, rights: Some(rights), ..Passed::default() }),
+        (None, Some((quota, kind, spent))) => Err(too_many(ctx, request, quota, kind, spent)),
+        // It was there when the request was looked at.
+        (None, None) => Err(Failed::Rpc(RpcError::invalid_params("your roles do not give this any more"))),
+    }
+}
+
+/// The refusal that names the limit, and says when there are calls again.
+fn too_many(ctx: &Context, request: &Request<'_>, quota: &Quota, kind: &str, spent: Spent) -> Failed {
+    let Spent { most, span, after } = spent;
+    let what = if matches!(span, Span::Hour | Span::Day) { USED_UP } else { TOO_OFTEN };
+    ctx.server.refusals.say_of(what, || format!("{}: {} allows {most} {span}", ctx.principal().short(), quota.name));
+    let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+    let plugin = &request.served.config;
+    let limit = if plugin.calls.as_ref() == Some(quota) {
+        format!("the plugin `{}` takes {most} calls {span} of all callers together", plugin.id)
+    } else {
+        format!("your role allows {most} calls{kind} {span}")
+    };
+    let clock = if span == Span::Day { ", at 00:00 UTC" } else { "" };
+    let message = format!("{limit}, and there are none left; try again in {seconds} s{clock}");
+    Failed::Rpc(RpcError::too_many_requests(message, seconds))
 }
 
 /// Asks the embedding program, once for each request, even if it takes several rounds. None: it wants not to be asked.

@@ -16,7 +16,7 @@ use crate::{
     },
     bridge,
     client::context::Context,
-    observe::{journal::Unrecorded, record::Ended},
+    observe::{journal::Unrecorded, observers::Recording, record::Ended},
     plugins::served::Served,
 };
 
@@ -30,7 +30,8 @@ pub struct Ran<T> {
     pub hints: String,
 }
 
-/// Runs a plugin once. Stops it when the operator revokes a grant or the client closes one of its roots.
+/// Runs a plugin once. Stops it when the operator revokes a grant or takes away what the caller's roles gave, or the client closes one
+/// of its roots.
 pub async fn run_once<O: Operation>(
     ctx: &Context,
     request: &Request<'_>,
@@ -55,11 +56,23 @@ pub async fn run_once<O: Operation>(
         ctx.server.refusals.say(UNRECORDED);
         return Err(Failed::Explained(format!("The call was not run: {unrecorded}.")));
     }
+    let closed = async |record: Recording| {
+        tracing::info!(plugin = id, "stopped a call whose root was closed");
+        kept(record.stop(Ended::Revoked).await)?;
+        Err(Failed::Explained("A root that the call was using was closed.".into()))
+    };
+    let owner = request.root_owner(ctx);
+    // A task may have waited long for its turn since its roots were found.
+    if let (Some(_), Some(session)) = (&ctx.task, owner)
+        && session.has_closed(&ctx.server, &ctx.outbox, roots).await
+    {
+        return closed(record).await;
+    }
     let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
     let call = Call { operation, scope, events: ctx.events(id), timeout, client };
     let call = served.plugin.call(call).instrument(span);
     let lost = async {
-        match request.root_owner(ctx) {
+        match owner {
             Some(session) => session.lost(&ctx.server, &ctx.outbox, roots).await,
             None => std::future::pending().await,
         }
@@ -72,12 +85,13 @@ pub async fn run_once<O: Operation>(
             kept(record.stop(Ended::Revoked).await)?;
             return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during the call.")));
         }
-        report = call => report,
-        () = lost => {
-            tracing::info!(plugin = id, "stopped a call whose root was closed");
+        () = outlived(ctx, request, passed) => {
+            tracing::info!(plugin = id, "stopped a call that its caller's roles do not allow any more");
             kept(record.stop(Ended::Revoked).await)?;
-            return Err(Failed::Explained("A root that the call was using was closed.".into()));
+            return Err(Failed::Explained("The operator took away during the call what your roles allowed.".into()));
         }
+        report = call => report,
+        () = lost => return closed(record).await,
     };
     let ended = match &report.result {
         Ok(_) if report.bytes.is_none() => Ended::Asked,
@@ -117,6 +131,17 @@ pub async fn run_once<O: Operation>(
             let text = format!("The plugin `{id}` did not finish: {}.", clean(&error.to_string()));
             Err(Failed::Explained(join(&text, &hints)))
         }
+    }
+}
+
+/// Resolves when the roles of the config no longer give the caller what the call was let in with.
+async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) {
+    let Some(rights) = &passed.rights else { return std::future::pending().await };
+    let has_roots = !passed.roots.all.is_empty();
+    let mut config = ctx.server.config.clone();
+    // Without a change for as long as anybody can make one.
+    if config.wait_for(|now| !rights.outlast(&now.roles, &request.entry, has_roots)).await.is_err() {
+        std::future::pending().await
     }
 }
 
