@@ -78,7 +78,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Run(run) => serve::run(&run).await.map(|()| ExitCode::SUCCESS),
         Command::Serve(serve) => serve::serve(&serve, passed?).await.map(|()| ExitCode::SUCCESS),
         Command::Check(file) => check::run(file.config.as_deref()).await,
-        Command::Inspect { plugin } => inspect::run(&plugin).await,
+        Command::Inspect(command) => inspect::run(command).await,
         Command::Call(command) => call::run(command).await,
         Command::New(command) => new::run(&command),
         Command::Build(command) => build::run(&command).await,
