@@ -26,7 +26,9 @@ fn main() -> Result<()> {
             })?;
             // A third of the size, and a few milliseconds to take apart again.
             fs::write(to.join(format!("{name}.deflated")), miniz_oxide::deflate::compress_to_vec(&bytes, 9))?;
-            all += &format!("    ({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.deflated\")).as_slice()),\n");
+            all += &format!(
+                "    ({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.deflated\")).as_slice()),\n"
+            );
         }
     }
     fs::write(to.join("builtins.rs"), all + "]\n")

@@ -72,9 +72,23 @@ const ROOMS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("authoring", &["base", "config"]),
+    ("setup", &["base", "config"]),
     (
         "cli",
-        &["authoring", "base", "config", "egress", "access", "auth", "approvals", "audit", "observe", "plugins", "app"],
+        &[
+            "authoring",
+            "setup",
+            "base",
+            "config",
+            "egress",
+            "access",
+            "auth",
+            "approvals",
+            "audit",
+            "observe",
+            "plugins",
+            "app",
+        ],
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! The arguments of the command line.
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{fmt, path::PathBuf, time::SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -9,6 +9,7 @@ use crate::{
     access::capability::Access,
     authoring::template::Language,
     config::{self, CommandLine, Named, Positional},
+    setup::clients::{self, Client},
 };
 
 /// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
@@ -30,6 +31,7 @@ const AFTER_HELP: &str = "\
 Examples:
   wharf call hello.wasm greet name=Ada            try a tool without any client
   wharf run --builtin files ~/Documents           let a client work in a folder, with a plugin that wharf has in itself
+  wharf install claude-desktop --builtin files ~/Documents    the same, in the config of a client
   wharf run hello.wasm                            what an MCP client starts
   wharf run --allow roots=read-write files.wasm   let a plugin work in the folders your client opens
   wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
@@ -53,6 +55,8 @@ pub enum Command {
     Run(Run),
     /// Serve MCP over HTTP at /mcp
     Serve(Serve),
+    /// Put wharf into the config of an MCP client, with the options that `wharf run` is to have
+    Install(Install),
     /// Load the config and every plugin, say what is wrong, and exit
     Check(ConfigFile),
     /// Show what a plugin offers, what it wants and could use, and its digest
@@ -340,6 +344,15 @@ pub enum Allowed {
     Http(String),
 }
 
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Roots(access) => write!(f, "roots={}", access.as_str()),
+            Self::Http(url) => write!(f, "http={url}"),
+        }
+    }
+}
+
 /// One plugin.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("subject").required(true))]
@@ -367,7 +380,7 @@ pub struct Run {
 }
 
 /// The plugins that a command line names, and the folders that it opens to them.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct Plugins {
     /// A plugin that wharf has in itself: fetch, files, git, memory, sequentialthinking or time; may be given more than once
     #[arg(long = "builtin", value_name = "NAME")]
@@ -382,6 +395,55 @@ pub struct Plugins {
     /// folders, and in no others: what the client opens is not open to them then
     #[arg(value_name = "PLUGIN.wasm | DIR")]
     pub paths: Vec<PathBuf>,
+}
+
+/// Puts wharf into the config of an MCP client: the absolute path of this binary and what `wharf run` is to have. Everything else in
+/// that file stays as it is, and a copy of it is kept beside it (.wharf-backup).
+#[derive(Debug, Args)]
+#[command(after_help = INSTALL_HELP)]
+pub struct Install {
+    /// claude-desktop, claude-code, vscode, cursor, codex, zed, goose; or other, for a client that reads mcpServers from JSON
+    #[arg(value_name = "CLIENT", required_unless_present = "list", value_parser = parse_client)]
+    pub client: Option<&'static Client>,
+    /// Print the clients, their configs, and which of their servers are wharf
+    #[arg(long)]
+    pub list: bool,
+    /// The config to write, in place of the client's usual one, such as .vscode/mcp.json of a project
+    #[arg(long, value_name = "FILE")]
+    pub config_path: Option<PathBuf>,
+    /// The name under which the client has it (default: the id of the plugin, if one is named, else wharf)
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Take it out again
+    #[arg(long)]
+    pub uninstall: bool,
+    /// Replace or take out a server of this name that is not wharf
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub run: Run,
+    /// Arguments of wharf as they are, in place of the options above
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub arguments: Vec<String>,
+}
+
+const INSTALL_HELP: &str = "\
+Examples:
+  wharf install claude-desktop --builtin files ~/Documents    a folder to read and write in
+  wharf install claude-code --builtin files                   the folders that Claude Code opens
+  wharf install vscode --config-path .vscode/mcp.json --builtin git '${workspaceFolder}'
+  wharf install codex -c ~/tools/wharf.toml                   what a config serves
+  wharf install zed                                           what the default config serves
+  wharf install claude-desktop --name files --uninstall";
+
+fn parse_client(text: &str) -> Result<&'static Client> {
+    clients::find(text).with_context(|| {
+        let all: Vec<&str> = clients::ALL.iter().map(|client| client.id).collect();
+        format!("there are: {}", all.join(", "))
+    })
 }
 
 #[derive(Debug, Args)]
@@ -471,6 +533,13 @@ fn parse_allow(text: &str) -> Result<Allowed> {
         Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
         Some(("http", url)) => Ok(Allowed::Http(url.to_owned())),
         _ => bail!("what can be allowed is roots=read, roots=read-write or http=URL"),
+    }
+}
+
+impl Plugins {
+    /// Whether it names neither plugins nor folders.
+    pub fn is_empty(&self) -> bool {
+        self.builtins.is_empty() && self.paths.is_empty()
     }
 }
 

@@ -1,10 +1,6 @@
 //! `wharf run` and `wharf serve`: serve clients over stdin and stdout, over HTTP, or both.
 
-use std::{
-    net::SocketAddr,
-    path::Path,
-    time::Duration,
-};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::{
@@ -74,10 +70,12 @@ fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
 }
 
 /// Refuses to serve nothing, which is more often a mistake than intended.
-fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<()> {
+pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<()> {
     if file.is_none() && plugins.is_empty() {
         let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
-        bail!("nothing to serve: name a plugin (wharf run hello.wasm, wharf run --builtin files DIR), or write a config to {default}");
+        bail!(
+            "nothing to serve: name a plugin (wharf run hello.wasm, wharf run --builtin files DIR), or write a config to {default}"
+        );
     }
     Ok(())
 }

@@ -1,11 +1,6 @@
 //! `[plugins.<id>]`: what a plugin is and what it may touch.
 
-use std::{
-    borrow::Cow,
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{borrow::Cow, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use wharf_sandbox::{Adapter, Limits, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};

@@ -195,8 +195,10 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let mut ids: Vec<&str> = plugins.iter().map(|plugin| plugin.id.as_str()).collect();
     ids.sort_unstable();
     if let Some([id, _]) = ids.array_windows().find(|[one, other]| one == other) {
-        bail!("two plugins have the id `{id}`; the id of a plugin on the command line is its file name without .wasm, \
-             or the name of the built-in one");
+        bail!(
+            "two plugins have the id `{id}`; the id of a plugin on the command line is its file name without .wasm, \
+             or the name of the built-in one"
+        );
     }
     let total_concurrency = within_bounds(
         "total_concurrency",
