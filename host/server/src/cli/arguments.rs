@@ -57,6 +57,8 @@ pub enum Command {
     Serve(Serve),
     /// Put wharf into the config of an MCP client, with the options that `wharf run` is to have
     Install(Install),
+    /// Say what is wrong with how wharf is set up on this machine, and what to do about it
+    Doctor(Doctor),
     /// Load the config and every plugin, say what is wrong, and exit
     Check(ConfigFile),
     /// Show what a plugin offers, what it wants and could use, and its digest
@@ -428,6 +430,17 @@ pub struct Install {
     /// Arguments of wharf as they are, in place of the options above
     #[arg(last = true, value_name = "ARGUMENTS")]
     pub arguments: Vec<String>,
+}
+
+/// Looks at the configs of clients that name wharf, at wharf's own config and who may write the files in it, and at what the machine
+/// gives: cache, open files, watches, memory, port, kernel. It changes nothing. Exit code 1: something is wrong.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub config: ConfigFile,
 }
 
 const INSTALL_HELP: &str = "\

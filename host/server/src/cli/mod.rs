@@ -20,6 +20,7 @@ mod changes;
 mod check;
 mod deny;
 mod dev;
+mod doctor;
 mod edit;
 mod embed;
 mod entries;
@@ -79,6 +80,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Run(run) => serve::run(&run).await.map(|()| ExitCode::SUCCESS),
         Command::Serve(serve) => serve::serve(&serve, passed?).await.map(|()| ExitCode::SUCCESS),
         Command::Install(command) => install::run(command).await,
+        Command::Doctor(command) => doctor::run(command).await,
         Command::Check(file) => check::run(file.config.as_deref()).await,
         Command::Inspect(command) => inspect::run(command).await,
         Command::Call(command) => call::run(command).await,

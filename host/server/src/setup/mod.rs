@@ -6,5 +6,7 @@ pub mod clients;
 pub mod form;
 pub mod format;
 mod json;
+#[cfg(test)]
+mod tests;
 mod toml;
 mod yaml;
