@@ -157,6 +157,7 @@ async fn what_is_not_wharfs_or_does_not_work_is_left_alone() {
         ("{}", &["--builtin", "tiem"], "there is no built-in plugin `tiem`"),
         ("{}", &["--builtin", "fetch"], "--allow http="),
         ("{}", &[], "nothing to serve"),
+        ("{}", &["--builtin", "time", "--profile", "nope"], "--profile: `nope` is none of "),
     ] {
         let path: PathBuf = folder.write(config, before);
         let output = folder.run(&[&["install", "cursor"], arguments].concat(), &[]).await;
@@ -181,6 +182,7 @@ async fn a_config_of_wharf_or_arguments_as_they_are_may_be_what_is_run() {
     for (arguments, expected) in [
         ([].as_slice(), json!(["run"])),
         (&["-c", "config/wharf/wharf.toml"], json!(["run", "-c", folder.join("config/wharf/wharf.toml")])),
+        (&["--profile", "search"], json!(["run", "--profile", "search"])),
         (&["--", "run", "--log-format", "json"], json!(["run", "--log-format", "json"])),
     ] {
         let all = [&["install", "other", "--config-path", "client.json"], arguments].concat();

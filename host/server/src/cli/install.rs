@@ -191,9 +191,12 @@ fn arguments(run: &Run, client: &Client) -> Result<Vec<String>> {
         }
         Ok(std::path::absolute(path)?.to_str().unwrap_or(words).to_owned())
     };
-    let Run { config, granted, named } = run;
+    let Run { config, granted, profile, named } = run;
     if let Some(config) = &config.config {
         add("-c", place(config)?);
+    }
+    if let Some(profile) = profile {
+        add("--profile", profile.clone());
     }
     for root in &granted.roots {
         add("--root", place(root)?);
@@ -248,6 +251,10 @@ async fn try_out(run: &Run) -> Result<()> {
     let file = config::find(run.config.config.as_deref())?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
     let mut config = config::load(file.as_deref(), &command_line)?;
+    if let Some(profile) = &run.profile {
+        let known: Vec<&str> = config.profiles.names().collect();
+        ensure!(known.contains(&profile.as_str()), "--profile: `{profile}` is none of {}", known.join(", "));
+    }
     // Another process may write the audit log, and no call is made here.
     Arc::make_mut(&mut config.startup).audit = None;
     let wharf = load(config).await?;
