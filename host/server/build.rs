@@ -17,13 +17,19 @@ fn main() -> Result<()> {
     println!("cargo::rerun-if-env-changed=WHARF_BUILTINS");
     let to = PathBuf::from(env::var_os("OUT_DIR").ok_or_else(|| Error::from(ErrorKind::NotFound))?);
     let mut all = String::from("[\n");
-    if let Some(from) = env::var_os("WHARF_BUILTINS").filter(|from| !from.is_empty()) {
-        for name in NAMES {
-            let component = PathBuf::from(&from).join(format!("{name}.wasm"));
+    if let Some(from) = env::var_os("WHARF_BUILTINS").filter(|from| !from.is_empty()).map(PathBuf::from) {
+        let (there, missing): (Vec<_>, Vec<_>) =
+            NAMES.into_iter().partition(|name| from.join(format!("{name}.wasm")).is_file());
+        if !missing.is_empty() {
+            // It may be that not all of them are wanted, as for the demo. Whatever comes into the folder is noticed.
+            println!("cargo::warning=not in the binary, since {} has none: {}", from.display(), missing.join(", "));
+            println!("cargo::rerun-if-changed={}", from.display());
+        }
+        for name in there {
+            let component = from.join(format!("{name}.wasm"));
             println!("cargo::rerun-if-changed={}", component.display());
-            let bytes = fs::read(&component).map_err(|error| {
-                Error::other(format!("{}: {error}; `cargo xtask guests` makes it", component.display()))
-            })?;
+            let bytes =
+                fs::read(&component).map_err(|error| Error::other(format!("{}: {error}", component.display())))?;
             // A third of the size, and a few milliseconds to take apart again.
             fs::write(to.join(format!("{name}.deflated")), miniz_oxide::deflate::compress_to_vec(&bytes, 9))?;
             all += &format!(
