@@ -15,7 +15,7 @@ use syn::{
 
 /// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
 /// between rooms is always a decision.
-const ROOMS: [(&str, &[&str]); 21] = [
+const ROOMS: [(&str, &[&str]); 22] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
@@ -88,9 +88,23 @@ const ROOMS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("authoring", &["base", "config"]),
+    ("setup", &["base", "config"]),
     (
         "cli",
-        &["authoring", "base", "config", "egress", "access", "auth", "approvals", "audit", "observe", "plugins", "app"],
+        &[
+            "authoring",
+            "setup",
+            "base",
+            "config",
+            "egress",
+            "access",
+            "auth",
+            "approvals",
+            "audit",
+            "observe",
+            "plugins",
+            "app",
+        ],
     ),
 ];
 

@@ -104,8 +104,15 @@ fn root() -> PathBuf {
     manifest.parent().unwrap_or(manifest).to_path_buf()
 }
 
+/// Runs cargo. Every build of the host has the plugins in itself, since cargo would build it anew whenever that changed.
 fn cargo(arguments: &[&str]) -> Result<()> {
-    run(Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into())).args(arguments))
+    let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    run(cargo.args(arguments).env("WHARF_BUILTINS", plugins()))
+}
+
+/// Where the plugins of the repository are, once they are built.
+fn plugins() -> PathBuf {
+    root().join("target/plugins")
 }
 
 fn run(command: &mut Command) -> Result<()> {
@@ -143,11 +150,15 @@ fn build_guests(packages: &[String], more: &[(String, PathBuf)]) -> Result<()> {
     let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     run(cargo.args(&arguments).envs(more.iter().map(|(name, value)| (name, value))))?;
     let from = root().join("target/guests").join(TARGET).join("guest");
-    let to = root().join("target/plugins");
+    let to = plugins();
     std::fs::create_dir_all(&to)?;
     for package in packages {
         let file = from.join(format!("{}.wasm", package.replace('-', "_")));
         let place = to.join(format!("{package}.wasm"));
+        // What is not new stays as it is, so that nothing that has it in itself is built anew.
+        if std::fs::read(&place).ok() == Some(std::fs::read(&file).with_context(|| file.display().to_string())?) {
+            continue;
+        }
         // The copy is made under another name and then renamed, because a running wharf may be watching the folder.
         let partial = to.join(format!("{package}.partial"));
         std::fs::copy(&file, &partial).with_context(|| format!("{} was not built", file.display()))?;

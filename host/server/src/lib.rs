@@ -33,6 +33,7 @@
 //! ```text
 //! cli          commands of the binary
 //! authoring    templates of plugins, and how they are built
+//! setup        configs of MCP clients, and edits of them
 //! app          puts everything together and runs it: `Wharf`
 //! transport    bytes to messages and back: pipes, HTTP
 //! methods      what each method of the protocol does; calls into plugins
@@ -108,6 +109,9 @@ pub mod profiles;
 pub mod roles;
 #[doc(hidden)]
 pub mod schema;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod setup;
 #[doc(hidden)]
 pub mod tasks;
 #[doc(hidden)]

@@ -26,7 +26,7 @@ use crate::{
         guard,
         text::{self, clip, escaped, hex, toml_header},
     },
-    config::{self, Origin, PluginConfig},
+    config::{self, Origin, PluginConfig, Source},
 };
 
 /// `wharf add`: a plugin that the config does not have yet.
@@ -64,9 +64,13 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     ensure!(file.is_there(), "{}: there is no such config file", text::path(&file.path));
     let config = file.config()?;
     let plugin = plugin(&config, id).with_context(|| text::path(&file.path))?;
-    let path = plugin.source.path().context("the plugin has no file")?;
-    guard::check_trusted_file(path, "plugin")?;
-    let (_, outside) = component(path)?;
+    let outside = match &plugin.source {
+        Source::File(path) => {
+            guard::check_trusted_file(path, "plugin")?;
+            component(path)?.1
+        }
+        Source::Bytes(built_in) => Outside::of(built_in.bytes())?,
+    };
     let said = wants(&outside)?;
     let says_nothing = said.is_none();
     let wants = lacking(said.unwrap_or_default(), &plugin);
@@ -81,7 +85,7 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let no_table = match plugin.origin {
-        Origin::DroppedIn => Some(file.relative(path)?),
+        Origin::DroppedIn => plugin.source.path().map(|path| file.relative(path)).transpose()?,
         Origin::Configured => None,
     };
     let other = trusted.filter(|_| is_other).map(|trusted| {

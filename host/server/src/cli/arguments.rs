@@ -1,14 +1,15 @@
 //! The arguments of the command line.
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{fmt, path::PathBuf, time::SystemTime};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     access::capability::Access,
     authoring::template::Language,
-    config::{self, CommandLine},
+    config::{self, CommandLine, Named, Positional},
+    setup::clients::{self, Client},
 };
 
 /// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
@@ -29,6 +30,8 @@ pub struct Arguments {
 const AFTER_HELP: &str = "\
 Examples:
   wharf call hello.wasm greet name=Ada            try a tool without any client
+  wharf run --builtin files ~/Documents           let a client work in a folder, with a plugin that wharf has in itself
+  wharf install claude-desktop --builtin files ~/Documents    the same, in the config of a client
   wharf run hello.wasm                            what an MCP client starts
   wharf run --allow roots=read-write files.wasm   let a plugin work in the folders your client opens
   wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
@@ -52,13 +55,14 @@ pub enum Command {
     Run(Run),
     /// Serve MCP over HTTP at /mcp
     Serve(Serve),
+    /// Put wharf into the config of an MCP client, with the options that `wharf run` is to have
+    Install(Install),
+    /// Say what is wrong with how wharf is set up on this machine, and what to do about it
+    Doctor(Doctor),
     /// Load the config and every plugin, say what is wrong, and exit
     Check(ConfigFile),
     /// Show what a plugin offers, what it wants and could use, and its digest
-    Inspect {
-        /// The component
-        plugin: PathBuf,
-    },
+    Inspect(Inspect),
     /// Call one tool of one plugin and print its result
     Call(Call),
     /// Make a folder with a plugin to begin with, in the language of your choice
@@ -329,9 +333,38 @@ pub struct Granted {
     /// A folder that is open as a root, beside those that the client opens
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
-    /// Grant the plugins on the command line access to roots: roots=read or roots=read-write
+    /// Grant the plugins on the command line access to roots (roots=read, roots=read-write), or to what is below a URL
+    /// (http=https://example.com/); may be given more than once
     #[arg(long, value_name = "GRANT", value_parser = parse_allow)]
-    pub allow: Option<Access>,
+    pub allow: Vec<Allowed>,
+}
+
+/// What `--allow` grants.
+#[derive(Debug, Clone)]
+pub enum Allowed {
+    Roots(Access),
+    Http(String),
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Roots(access) => write!(f, "roots={}", access.as_str()),
+            Self::Http(url) => write!(f, "http={url}"),
+        }
+    }
+}
+
+/// One plugin.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("subject").required(true))]
+pub struct Inspect {
+    /// The component
+    #[arg(value_name = "PLUGIN.wasm", group = "subject")]
+    pub plugin: Option<PathBuf>,
+    /// A plugin that wharf has in itself
+    #[arg(long, value_name = "NAME", group = "subject")]
+    pub builtin: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -344,9 +377,86 @@ pub struct Run {
     /// the others, call them, and read resources. HTTP clients choose theirs with the URL: /mcp/NAME
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
-    /// Plugins to serve beside those of the config
-    #[arg(value_name = "PLUGIN.wasm")]
-    pub plugins: Vec<PathBuf>,
+    #[command(flatten)]
+    pub named: Plugins,
+}
+
+/// The plugins that a command line names, and the folders that it opens to them.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Plugins {
+    /// A plugin that wharf has in itself: fetch, files, git, memory, sequentialthinking or time; may be given more than once
+    #[arg(long = "builtin", value_name = "NAME")]
+    pub builtins: Vec<String>,
+    /// How the names of the tools of these plugins begin, in place of their ids; "" for nothing
+    #[arg(long, value_name = "TEXT")]
+    pub prefix: Option<String>,
+    /// Open the folders for reading only
+    #[arg(long)]
+    pub read_only: bool,
+    /// Plugins to serve beside those of the config, and folders. The plugins on the command line may read and write in these
+    /// folders, and in no others: what the client opens is not open to them then
+    #[arg(value_name = "PLUGIN.wasm | DIR")]
+    pub paths: Vec<PathBuf>,
+}
+
+/// Puts wharf into the config of an MCP client: the absolute path of this binary and what `wharf run` is to have. Everything else in
+/// that file stays as it is, and a copy of it is kept beside it (.wharf-backup).
+#[derive(Debug, Args)]
+#[command(after_help = INSTALL_HELP)]
+pub struct Install {
+    /// claude-desktop, claude-code, vscode, cursor, codex, zed, goose; or other, for a client that reads mcpServers from JSON
+    #[arg(value_name = "CLIENT", required_unless_present = "list", value_parser = parse_client)]
+    pub client: Option<&'static Client>,
+    /// Print the clients, their configs, and which of their servers are wharf
+    #[arg(long)]
+    pub list: bool,
+    /// The config to write, in place of the client's usual one, such as .vscode/mcp.json of a project
+    #[arg(long, value_name = "FILE")]
+    pub config_path: Option<PathBuf>,
+    /// The name under which the client has it (default: the id of the plugin, if one is named, else wharf)
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Take it out again
+    #[arg(long)]
+    pub uninstall: bool,
+    /// Replace or take out a server of this name that is not wharf
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub run: Run,
+    /// Arguments of wharf as they are, in place of the options above
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub arguments: Vec<String>,
+}
+
+/// Looks at the configs of clients that name wharf, at wharf's own config and who may write the files in it, and at what the machine
+/// gives: cache, open files, watches, memory, port, kernel. It changes nothing. Exit code 1: something is wrong.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub config: ConfigFile,
+}
+
+const INSTALL_HELP: &str = "\
+Examples:
+  wharf install claude-desktop --builtin files ~/Documents    a folder to read and write in
+  wharf install claude-code --builtin files                   the folders that Claude Code opens
+  wharf install vscode --config-path .vscode/mcp.json --builtin git '${workspaceFolder}'
+  wharf install codex -c ~/tools/wharf.toml                   what a config serves
+  wharf install zed                                           what the default config serves
+  wharf install claude-desktop --name files --uninstall";
+
+fn parse_client(text: &str) -> Result<&'static Client> {
+    clients::find(text).with_context(|| {
+        let all: Vec<&str> = clients::ALL.iter().map(|client| client.id).collect();
+        format!("there are: {}", all.join(", "))
+    })
 }
 
 #[derive(Debug, Args)]
@@ -363,6 +473,8 @@ pub struct Serve {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "wharf call [OPTIONS] <PLUGIN.wasm> <TOOL> [JSON | key=value]...\n       \
+    wharf call [OPTIONS] --builtin <NAME> <TOOL> [JSON | key=value]...")]
 pub struct Call {
     #[command(flatten)]
     pub config: ConfigFile,
@@ -371,13 +483,25 @@ pub struct Call {
     /// Approve of the call, if `confirm` in the config wants a person to
     #[arg(long)]
     pub yes: bool,
-    /// The component
-    pub plugin: PathBuf,
-    /// The tool, by the name the plugin gives it
-    pub tool: String,
-    /// The arguments: one JSON object, or key=value pairs
-    #[arg(value_name = "JSON | key=value")]
-    pub arguments: Vec<String>,
+    /// A plugin that wharf has in itself, in place of a component
+    #[arg(long, value_name = "NAME")]
+    pub builtin: Option<String>,
+    /// The component, the tool by the name that the plugin gives it, and the arguments: one JSON object, or key=value pairs
+    #[arg(required = true, value_name = "PLUGIN.wasm TOOL ARGUMENTS")]
+    pub words: Vec<String>,
+}
+
+impl Call {
+    /// The plugin, the tool and the arguments.
+    pub fn parts(&self) -> Result<(Named, &str, &[String])> {
+        let (plugin, words) = match (&self.builtin, self.words.split_first()) {
+            (Some(name), _) => (Named::BuiltIn(name.clone()), self.words.as_slice()),
+            (None, Some((path, words))) => (Named::File(path.into()), words),
+            (None, None) => bail!("name a plugin"),
+        };
+        let (tool, arguments) = words.split_first().context("name the tool, after the plugin")?;
+        Ok((plugin, tool, arguments))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -417,15 +541,48 @@ fn parse_when(text: &str) -> Result<SystemTime> {
     time.context("this is neither a time such as 2026-11-07T10:00:00Z nor how long ago, such as 2h or 30min")
 }
 
-fn parse_allow(text: &str) -> Result<Access> {
+fn parse_allow(text: &str) -> Result<Allowed> {
     match text.split_once('=') {
-        Some(("roots", access)) => Access::parse(access),
-        _ => bail!("what can be allowed is roots=read or roots=read-write"),
+        Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
+        Some(("http", url)) => Ok(Allowed::Http(url.to_owned())),
+        _ => bail!("what can be allowed is roots=read, roots=read-write or http=URL"),
+    }
+}
+
+impl Plugins {
+    /// Whether it names neither plugins nor folders.
+    pub fn is_empty(&self) -> bool {
+        self.builtins.is_empty() && self.paths.is_empty()
     }
 }
 
 impl Granted {
-    pub fn command_line(&self, plugins: &[PathBuf]) -> CommandLine {
-        CommandLine { plugins: plugins.to_vec(), roots: self.roots.clone(), allow_roots: self.allow, listen: None }
+    pub fn command_line(&self, named: &Plugins) -> Result<CommandLine> {
+        let mut plugins: Vec<Named> = named.builtins.iter().cloned().map(Named::BuiltIn).collect();
+        let mut folders = Vec::new();
+        for path in &named.paths {
+            match Positional::tell(path)? {
+                Positional::Plugin(path) => plugins.push(Named::File(path)),
+                Positional::Folder(path) => folders.push(path),
+            }
+        }
+        ensure!(
+            !plugins.is_empty() || folders.is_empty(),
+            "a folder is opened to the plugins on the command line, and there are none: add `--builtin files`, or open it to \
+             those of the config with --root"
+        );
+        let mut allow_roots = (!folders.is_empty()).then_some(Access::ReadWrite);
+        let mut allow_http = Vec::new();
+        for allowed in &self.allow {
+            match allowed {
+                Allowed::Roots(access) => allow_roots = Some(*access),
+                Allowed::Http(url) => allow_http.push(url.clone()),
+            }
+        }
+        if named.read_only {
+            allow_roots = allow_roots.map(|_| Access::Read);
+        }
+        let (prefix, roots) = (named.prefix.clone(), self.roots.clone());
+        Ok(CommandLine { plugins, prefix, roots, folders, allow_roots, allow_http, listen: None })
     }
 }

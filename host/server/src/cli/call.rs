@@ -10,13 +10,13 @@ use wharf_protocol::{
 };
 
 use super::{
-    arguments::Call,
+    arguments::{Call, Plugins},
     load::{load, print},
 };
 use crate::{
     app::{Error, Wharf},
     base::{paths::FileId, text::escaped},
-    config,
+    config::{self, Named, PluginConfig, Source},
     plugins::{
         snapshot::{Entry, PluginStatus},
         status::Status,
@@ -25,15 +25,19 @@ use crate::{
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let file = config::find(command.config.config.as_deref())?;
-    let command_line = command.granted.command_line(&[]);
+    let (plugin, wanted, given) = command.parts()?;
+    let command_line = command.granted.command_line(&Plugins::default())?;
     let mut config = config::load(file.as_deref(), &command_line)?;
-    // If the config names this very file, the grants and limits from there apply.
-    let known = |path: Option<&Path>| path.is_some_and(|path| same_file(path, &command.plugin));
-    let configured = config.plugins.iter().find(|plugin| known(plugin.source.path())).cloned();
-    config.plugins = vec![match configured {
-        Some(configured) => configured,
-        None => Arc::new(config.on_command_line(&command.plugin, &command_line)?),
-    }];
+    let mut here = config.on_command_line(&plugin, &command_line)?;
+    // If the config names this very file, or this built-in plugin, the grants and limits from there apply.
+    let known = |other: &Source| match (other.path(), &plugin) {
+        (Some(path), Named::File(named)) => same_file(path, named),
+        _ => *other == here.source,
+    };
+    if let Some(configured) = config.plugins.iter().find(|plugin| known(&plugin.source)) {
+        here = PluginConfig::clone(configured);
+    }
+    config.plugins = vec![Arc::new(here)];
     config.plugin_dir = None;
     let wharf = load(config).await?;
     let plugins = wharf.plugins();
@@ -43,11 +47,11 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         }
     }
     let tools: Vec<&Entry> = plugins.iter().filter_map(|one| one.serving.as_ref()).flat_map(|one| &one.tools).collect();
-    let Some(tool) = tools.iter().find(|tool| tool.own_name == command.tool || tool.name == command.tool) else {
+    let Some(tool) = tools.iter().find(|tool| tool.own_name == wanted || tool.name == wanted) else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.own_name.as_str()).collect();
-        bail!("the plugin has no tool `{}`; it has: {}", command.tool, names.join(", "));
+        bail!("the plugin has no tool `{wanted}`; it has: {}", names.join(", "));
     };
-    let arguments = arguments(tool, &command.arguments)?;
+    let arguments = arguments(tool, given)?;
     let called = wharf.call_as(&tool.name, arguments, command.yes).await;
     wharf.stop().await;
     match called {

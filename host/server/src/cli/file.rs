@@ -24,6 +24,7 @@ use crate::{
     base::{guard, text},
     config::{self, CommandLine, Config},
     plugins::status::Status,
+    setup::form::Form,
 };
 
 /// More than a plugin may have, so that a file that is too large is seen to be.
@@ -38,30 +39,6 @@ pub struct File {
     /// The same in the form in which it is edited.
     unedited: String,
     form: Form,
-}
-
-/// What a text has beside what it says.
-#[derive(Debug, Default, PartialEq)]
-struct Form {
-    /// Whether a byte order mark stands at its beginning.
-    mark: bool,
-    /// Whether its lines end in two characters.
-    crlf: bool,
-}
-
-impl Form {
-    fn take(text: &str) -> Result<(String, Self)> {
-        let (rest, mark) = text.strip_prefix('\u{feff}').map_or((text, false), |rest| (rest, true));
-        let plain = rest.replace("\r\n", "\n");
-        let form = Self { mark, crlf: plain.len() < rest.len() };
-        ensure!(form.give(&plain) == text, "some of its lines end in CRLF and some in LF; let all end alike");
-        Ok((plain, form))
-    }
-
-    fn give(&self, plain: &str) -> String {
-        let text = if self.crlf { plain.replace('\n', "\r\n") } else { plain.to_owned() };
-        if self.mark { format!("\u{feff}{text}") } else { text }
-    }
 }
 
 impl File {
@@ -154,7 +131,7 @@ impl File {
         );
         let folder = self.path.parent().context("a config lies in a folder")?;
         if !self.is_there() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| cannot(folder, "made"))?;
+            make_folder(folder)?;
             guard::check_trusted_directory(folder, "folder of the config")?;
         }
         replace(&self.path, self.text().as_bytes(), OWN)?;
@@ -168,7 +145,8 @@ fn cannot(path: &Path, be: &str) -> String {
     format!("{}: cannot be {be}", text::path(path))
 }
 
-fn read(path: &Path) -> Result<Option<String>> {
+/// The text of a file; none if there is no such file.
+pub fn read(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => check_no_link(path).map(|()| None),
@@ -195,6 +173,11 @@ pub fn component(path: &Path) -> Result<(Vec<u8>, Outside)> {
     file.take(MAX_READ_BYTES).read_to_end(&mut bytes).with_context(|| cannot(path, "read"))?;
     let outside = Outside::of(&bytes).with_context(name)?;
     Ok((bytes, outside))
+}
+
+/// Makes a folder, and those above it that are not there, for its owner alone.
+pub fn make_folder(folder: &Path) -> Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| cannot(folder, "made"))
 }
 
 /// The mode of a new file that is its owner's alone.
@@ -264,22 +247,6 @@ mod tests {
             assert!(error.to_string().contains("leads nowhere"), "{error}");
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6);
-    }
-
-    #[test]
-    fn the_form_of_a_text_stays() {
-        for (text, plain, mark, crlf) in [
-            ("", "", false, false),
-            ("a = 1\nb = 2\n", "a = 1\nb = 2\n", false, false),
-            ("a = 1\r\nb = 2", "a = 1\nb = 2", false, true),
-            ("\u{feff}a = 1\r\n", "a = 1\n", true, true),
-            ("\u{feff}a = 1", "a = 1", true, false),
-        ] {
-            let (taken, form) = Form::take(text).unwrap();
-            assert_eq!((&*taken, &form), (plain, &Form { mark, crlf }), "{text:?}");
-            assert_eq!(form.give(plain), text);
-        }
-        assert!(Form::take("a = 1\r\nb = 2\n").unwrap_err().to_string().contains("let all end alike"));
     }
 
     #[test]

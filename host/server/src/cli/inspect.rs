@@ -1,22 +1,25 @@
 //! `wharf inspect`: shows what a plugin offers and could use, without granting it anything.
 
-use std::{path::Path, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Result;
 
 use super::{
+    arguments::Inspect,
     check::all_or_nothing,
     load::{load, print},
 };
 use crate::{
     access::wants::want::because,
     base::text::escaped,
-    config::{self, CommandLine},
+    config::{self, CommandLine, Named},
     plugins::{snapshot::Serving, status::Status},
 };
 
-pub async fn run(plugin: &Path) -> Result<ExitCode> {
-    let command_line = CommandLine { plugins: vec![plugin.to_owned()], ..CommandLine::default() };
+pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
+    let file = command.plugin.map(Named::File);
+    let plugins = file.into_iter().chain(command.builtin.map(Named::BuiltIn)).collect();
+    let command_line = CommandLine { plugins, ..CommandLine::default() };
     for plugin in load(config::load(None, &command_line)?).await?.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
             print(&format!("{}: FAILED ({}): {}", plugin.subject, problem.stage, problem.text))?;

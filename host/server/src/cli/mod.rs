@@ -20,11 +20,13 @@ mod changes;
 mod check;
 mod deny;
 mod dev;
+mod doctor;
 mod edit;
 mod embed;
 mod entries;
 mod file;
 mod inspect;
+mod install;
 mod keys;
 mod load;
 mod log;
@@ -77,8 +79,10 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
     match command {
         Command::Run(run) => serve::run(&run).await.map(|()| ExitCode::SUCCESS),
         Command::Serve(serve) => serve::serve(&serve, passed?).await.map(|()| ExitCode::SUCCESS),
+        Command::Install(command) => install::run(command).await,
+        Command::Doctor(command) => doctor::run(command).await,
         Command::Check(file) => check::run(file.config.as_deref()).await,
-        Command::Inspect { plugin } => inspect::run(&plugin).await,
+        Command::Inspect(command) => inspect::run(command).await,
         Command::Call(command) => call::run(command).await,
         Command::New(command) => new::run(&command),
         Command::Build(command) => build::run(&command).await,

@@ -1,10 +1,6 @@
 //! `wharf run` and `wharf serve`: serve clients over stdin and stdout, over HTTP, or both.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::{
@@ -21,7 +17,7 @@ use super::{
 use crate::{
     app::{Builder, Listener, Socket, Wharf},
     base::parent,
-    config::{self, CommandLine},
+    config::{self, CommandLine, Named},
 };
 
 /// How long the manager of services waits for the first load at the most. What takes longer is loaded while clients are served.
@@ -41,7 +37,7 @@ pub(super) struct Transports {
 }
 
 pub(super) async fn run(run: &Run) -> Result<()> {
-    let command_line = run.granted.command_line(&run.plugins);
+    let command_line = run.granted.command_line(&run.named)?;
     let builder = builder(run, command_line)?.roots_in_home();
     serve_all(
         builder,
@@ -51,7 +47,7 @@ pub(super) async fn run(run: &Run) -> Result<()> {
 }
 
 pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
-    let command_line = serve.run.granted.command_line(&serve.run.plugins);
+    let command_line = serve.run.granted.command_line(&serve.run.named)?;
     let builder = builder(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
     ensure!(
         serve.stdio || serve.run.profile.is_none(),
@@ -65,7 +61,7 @@ pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
 
 fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
     let file = config::find(run.config.config.as_deref())?;
-    refuse_nothing(file.as_deref(), &run.plugins)?;
+    refuse_nothing(file.as_deref(), &command_line.plugins)?;
     let builder = Wharf::builder().command_line(command_line).progress(|text| tracing::info!("{text}"));
     Ok(match file {
         Some(file) => builder.config_file(file),
@@ -74,10 +70,12 @@ fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
 }
 
 /// Refuses to serve nothing, which is more often a mistake than intended.
-fn refuse_nothing(file: Option<&Path>, plugins: &[PathBuf]) -> Result<()> {
+pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<()> {
     if file.is_none() && plugins.is_empty() {
         let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
-        bail!("nothing to serve: name a plugin (wharf run hello.wasm), or write a config to {default}");
+        bail!(
+            "nothing to serve: name a plugin (wharf run hello.wasm, wharf run --builtin files DIR), or write a config to {default}"
+        );
     }
     Ok(())
 }

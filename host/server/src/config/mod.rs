@@ -21,6 +21,7 @@ pub mod approvals;
 pub mod audit;
 mod auth;
 mod bounds;
+pub mod builtin;
 pub mod card;
 mod command_line;
 pub mod defaults;
@@ -44,7 +45,7 @@ pub mod tls;
 pub use admin::Admin;
 pub use audit::Audit;
 pub use bounds::parse_hex32;
-pub use command_line::CommandLine;
+pub use command_line::{CommandLine, Named, Positional};
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::Plugin;
 pub use http::{AccessLog, Http, Token};
@@ -90,7 +91,7 @@ pub fn trusted_by_default() -> Vec<PathBuf> {
         // If the text cannot be parsed it names no plugins, but the place of the file is trusted all the same.
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         if let (Ok(raw), Some(base)) = (raw::parse(&text), file.parent()) {
-            let plugins = raw.plugins.0.iter().map(|(_, plugin)| plugin.path.clone());
+            let plugins = raw.plugins.0.iter().filter_map(|(_, plugin)| plugin.path.clone());
             let dropped_in = raw.plugin_dir.iter().map(|folder| format!("{folder}/*"));
             trusted.extend(plugins.chain(dropped_in).filter_map(|path| resolved::absolute(&path, Some(base)).ok()));
             let log = raw.audit.iter().filter_map(|audit| resolved::absolute(&audit.file, Some(base)).ok());

@@ -1,11 +1,6 @@
 //! `[plugins.<id>]`: what a plugin is and what it may touch.
 
-use std::{
-    borrow::Cow,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{borrow::Cow, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use wharf_sandbox::{Adapter, Limits, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
@@ -14,18 +9,20 @@ use super::{
     adapter,
     approvals::{Approvals, Confirm},
     bounds::{calls, duration_ms, is_name_character, kib, mib, parse_hex32, within_bounds},
-    command_line::CommandLine,
+    builtin,
+    command_line::{CommandLine, Named},
     defaults, raw,
     settings::Settings,
     source::Source,
 };
 use crate::{
-    access::grants::{Grants, roots},
+    access::grants::{Grants, Written, roots},
     base::{
         pattern::Pattern,
         quota::Quota,
         text::{self, toml_header},
     },
+    egress::rule,
 };
 
 /// Where a plugin comes from. When names clash, the plugin with the earlier origin keeps them.
@@ -176,15 +173,25 @@ fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
     patterns.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
 }
 
-pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
-    let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-    check_id(&id).with_context(|| text::path(path))?;
+pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
+    let (id, source) = match named {
+        Named::File(path) => {
+            let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+            check_id(&id).with_context(|| text::path(path))?;
+            (id, Source::File(std::path::absolute(path)?))
+        }
+        Named::BuiltIn(name) => (name.clone(), Source::Bytes(builtin::find(name)?)),
+    };
+    let prefix = command_line.prefix.clone().unwrap_or_else(|| format!("{id}_"));
+    check_prefix(&prefix).context("--prefix")?;
+    let http = command_line.allow_http.iter().map(rule::Written::url).collect();
+    let grants = Grants::parse(Written { http, ..Written::default() }, &|path| Ok(path.into())).context("--allow")?;
     Ok(PluginConfig {
-        prefix: format!("{id}_"),
+        prefix,
         adapter: Arc::new(adapter::on_command_line(&id)),
         id,
         origin: Origin::Configured,
-        source: Source::File(std::path::absolute(path)?),
+        source,
         sha256: None,
         tools: None,
         prompts: None,
@@ -194,7 +201,7 @@ pub fn on_command_line(path: &Path, limits: &DefaultLimits, command_line: &Comma
         limits: limits.call.clone(),
         calls: None,
         tasks: limits.tasks(),
-        grants: Grants { roots: roots::Grant(command_line.allow_roots), ..Grants::default() },
+        grants: Grants { roots: roots::Grant(command_line.allow_roots), ..grants },
         confirm: None,
     })
 }
@@ -216,7 +223,7 @@ pub fn resolve(
         Some(_) => bail!("`instances` is \"fresh\" or \"reused\""),
     };
     let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
-    ensure!(prefix.chars().all(is_name_character), "`prefix` may have letters, digits, `_`, `-` and `.`");
+    check_prefix(&prefix)?;
     let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?;
     let instructions = raw.instructions;
     let bytes = instructions.as_ref().map_or(0, String::len);
@@ -242,6 +249,21 @@ pub fn resolve(
         grants: Grants::parse(raw.grants, absolute).context("grants")?,
         confirm: raw.confirm.map(|written| approvals.confirm(written, sha256.is_some())).transpose()?,
     })
+}
+
+/// Where the component of a plugin of the file is.
+pub fn source(raw: &raw::Plugin, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Source> {
+    match (&raw.path, &raw.builtin) {
+        (Some(path), None) => Ok(Source::File(absolute(path)?)),
+        (None, Some(name)) => Ok(Source::Bytes(builtin::find(name)?)),
+        (Some(_), Some(_)) => bail!("`path` and `builtin` exclude each other: a plugin is a file or a built-in one"),
+        (None, None) => bail!("`path` is missing: the .wasm file, or `builtin` with the name of a built-in plugin"),
+    }
+}
+
+fn check_prefix(prefix: &str) -> Result<()> {
+    ensure!(prefix.chars().all(is_name_character), "`prefix` may have letters, digits, `_`, `-` and `.`");
+    Ok(())
 }
 
 /// Checks the id of a plugin, which prefixes and `[plugins.<id>]` are made of.

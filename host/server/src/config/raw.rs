@@ -359,7 +359,8 @@ pub enum Confirm {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plugin {
-    pub path: String,
+    pub path: Option<String>,
+    pub builtin: Option<String>,
     pub sha256: Option<String>,
     pub prefix: Option<String>,
     pub adapter: Option<String>,
@@ -499,9 +500,8 @@ mod tests {
             ("[http]\ntokenenv = 'x'", "2: unknown key `tokenenv`; did you mean `token_env`?"),
             (
                 "[plugins.a]\npath = 'a'\nfrobnicate = 1",
-                "3: unknown key `frobnicate`; there are: path, sha256, prefix, adapter, command, tools, prompts, instances, instructions, confirm, config, limits, grants",
+                "3: unknown key `frobnicate`; there are: path, builtin, sha256, prefix, adapter, command, tools, prompts, instances, instructions, confirm, config, limits, grants",
             ),
-            ("[plugins.a]\nprefix = ''", "1: missing field `path`"),
             ("[http]\nlisten = 'a'\nlisten = 'b'", "3: the key `listen` stands here a second time"),
         ] {
             assert_eq!(parse(text).unwrap_err(), expected);

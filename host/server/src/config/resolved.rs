@@ -16,7 +16,7 @@ use super::{
     auth,
     bounds::{duration_ms, kib, mib, within_bounds},
     card::{self, Card},
-    command_line::CommandLine,
+    command_line::{CommandLine, Named},
     defaults, egress,
     face::{self, Face},
     http::{self, AccessLog, Http},
@@ -148,12 +148,14 @@ impl Roots {
     ) -> Result<Self> {
         let all = |paths: &[String]| paths.iter().map(|path| absolute(path)).collect::<Result<Vec<_>>>();
         let mut fixed = all(&raw.fixed)?;
-        for root in &command_line.roots {
+        for root in command_line.roots.iter().chain(&command_line.folders) {
             fixed.push(std::path::absolute(root)?);
         }
         let from = match raw.from.as_deref() {
             // A folder that was named with `--root` is meant to be open, even if the client has roots.
             None if !command_line.roots.is_empty() => RootsFrom::Both,
+            // Who says which folders a plugin gets has not said that the client may open more.
+            None if !command_line.folders.is_empty() => RootsFrom::Operator,
             None => RootsFrom::default(),
             Some(from) => RootsFrom::parse(from)?,
         };
@@ -183,17 +185,20 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let mut plugins = Vec::new();
     let approvals = Approvals::resolve(raw.approvals).context("[approvals]")?;
     for (id, plugin) in raw.plugins.0 {
-        let resolved = absolute(&plugin.path)
-            .and_then(|path| plugin::resolve(&id, plugin, Source::File(path), (&limits, &approvals), &absolute));
+        let resolved = plugin::source(&plugin, &absolute)
+            .and_then(|source| plugin::resolve(&id, plugin, source, (&limits, &approvals), &absolute));
         plugins.push(Arc::new(resolved.with_context(|| toml_header(&["plugins", &id]))?));
     }
-    for path in &command_line.plugins {
-        plugins.push(Arc::new(plugin::on_command_line(path, &limits, command_line)?));
+    for named in &command_line.plugins {
+        plugins.push(Arc::new(plugin::on_command_line(named, &limits, command_line)?));
     }
     let mut ids: Vec<&str> = plugins.iter().map(|plugin| plugin.id.as_str()).collect();
     ids.sort_unstable();
     if let Some([id, _]) = ids.array_windows().find(|[one, other]| one == other) {
-        bail!("two plugins have the id `{id}`; the id of a plugin on the command line is its file name without .wasm");
+        bail!(
+            "two plugins have the id `{id}`; the id of a plugin on the command line is its file name without .wasm, \
+             or the name of the built-in one"
+        );
     }
     let total_concurrency = within_bounds(
         "total_concurrency",
@@ -312,9 +317,9 @@ impl Config {
         }
     }
 
-    /// The config of a plugin named on the command line: the defaults, and the access that `--allow` grants.
-    pub fn on_command_line(&self, path: &Path, command_line: &CommandLine) -> Result<PluginConfig> {
-        plugin::on_command_line(path, &self.limits, command_line)
+    /// The config of a plugin named on the command line: the defaults, and what the command line grants.
+    pub fn on_command_line(&self, named: &Named, command_line: &CommandLine) -> Result<PluginConfig> {
+        plugin::on_command_line(named, &self.limits, command_line)
     }
 
     /// The config of a plugin that lies in the plugin folder: the defaults and no grants.
@@ -376,6 +381,9 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, expected) in [
+            ("[plugins.a]\nprefix=''", "`path` is missing"),
+            ("[plugins.a]\npath='a'\nbuiltin='files'", "exclude each other"),
+            ("[plugins.a]\nbuiltin='fiels'", "built-in plugin"),
             ("[plugins.a]\npath='a'\ninstances='warm'", "\"fresh\" or \"reused\""),
             ("[plugins.'a b']\npath='a'", "`a b` is no id"),
             ("[plugins.wharf]\npath='a'", "begin with `wharf` are reserved"),

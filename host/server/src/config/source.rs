@@ -24,11 +24,30 @@ pub enum Source {
 pub struct Component {
     digest: [u8; 32],
     bytes: Bytes,
+    /// Its name, if it is one of the binary's own.
+    built_in: Option<&'static str>,
 }
 
 impl Component {
     pub fn new(bytes: Bytes) -> Self {
-        Self { digest: Sha256::digest(&bytes).into(), bytes }
+        Self { digest: Sha256::digest(&bytes).into(), bytes, built_in: None }
+    }
+
+    pub fn built_in(name: &'static str, bytes: Bytes) -> Self {
+        Self { built_in: Some(name), ..Self::new(bytes) }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.built_in {
+            Some(name) => write!(f, "the built-in plugin {name}"),
+            None => f.write_str("a component in memory"),
+        }
     }
 }
 
@@ -93,7 +112,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
-            Self::Bytes(_) => f.write_str("a component in memory"),
+            Self::Bytes(component) => component.fmt(f),
         }
     }
 }

@@ -1,0 +1,71 @@
+//! Whether `wharf serve` could listen where the config says, and if not, who does.
+
+#![expect(clippy::disallowed_methods, reason = "who listens is looked for in /proc")]
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use super::Finding;
+use crate::config::{self, CommandLine, Config, Listen};
+
+/// How long whoever listens may take to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// More than the answer of a wharf has.
+const MAX_BYTES: u64 = 4096;
+
+pub async fn look(config: Option<&Config>) -> Option<Finding> {
+    let usual = config::load(None, &CommandLine::default()).ok();
+    let http = &config.or(usual.as_ref())?.startup.http;
+    let Listen::Address(address) = http.listen else { return None };
+    let (about, can) = (format!("port {}", address.port()), "choose another with --listen, or `listen` in [http]");
+    // Everything of this machine is reached at its own address.
+    let mut at = address;
+    if at.ip().is_unspecified() {
+        at.set_ip(if at.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
+    }
+    let Ok(Ok(stream)) = timeout(PATIENCE, TcpStream::connect(at)).await else {
+        return Some(match std::net::TcpListener::bind(address) {
+            Ok(_) => Finding::fine(about, format!("nobody listens at {address}")),
+            Err(error) => Finding::wrong(about, format!("{address}: {error}"), can),
+        });
+    };
+    let who = listener(Path::new("/proc"), at).map(|name| format!(" ({name})")).unwrap_or_default();
+    Some(match timeout(PATIENCE, answers(stream, at)).await {
+        Ok(Ok(true)) => Finding::fine(about, format!("a wharf serves at {address}{who}")),
+        // TLS is not spoken here.
+        _ if http.tls.is_some() && who == " (wharf)" => Finding::fine(about, format!("a wharf serves at {address}")),
+        _ => Finding::wrong(about, format!("another program{who} listens at {address}"), can),
+    })
+}
+
+/// Whether it answers as wharf does when it is asked whether it is alive.
+async fn answers(mut stream: TcpStream, at: SocketAddr) -> std::io::Result<bool> {
+    stream.write_all(format!("GET /livez HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(MAX_BYTES).read_to_end(&mut answer).await?;
+    let answer = String::from_utf8_lossy(&answer);
+    Ok(answer.starts_with("HTTP/1.1 200") && answer.ends_with("{\"alive\":true}"))
+}
+
+/// The name of the program that listens there, if the system tells it.
+fn listener(proc: &Path, at: SocketAddr) -> Option<String> {
+    let port = format!(":{:04X}", at.port());
+    let sockets = ["net/tcp", "net/tcp6"].map(|name| std::fs::read_to_string(proc.join(name)).unwrap_or_default());
+    let listens = sockets.iter().flat_map(|table| table.lines()).find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        // 0A is the state of a socket that listens.
+        let matches = fields.get(1)?.ends_with(&port) && *fields.get(3)? == "0A";
+        matches.then(|| fields.get(9).map(|inode| format!("socket:[{inode}]"))).flatten()
+    })?;
+    std::fs::read_dir(proc).ok()?.flatten().find_map(|process| {
+        let mut files = std::fs::read_dir(process.path().join("fd")).ok()?.flatten();
+        let has = files.any(|file| std::fs::read_link(file.path()).is_ok_and(|to| to == Path::new(&listens)));
+        let name = has.then(|| std::fs::read_to_string(process.path().join("comm")).ok()).flatten()?;
+        Some(name.trim().to_owned())
+    })
+}

@@ -1,0 +1,72 @@
+//! Servers in TOML.
+
+use anyhow::{Context, Result};
+use serde_json::{Map, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
+
+use crate::{base::explain, config};
+
+pub fn read(text: &str) -> Result<Map<String, Value>> {
+    let table: toml::Table = explain::toml(text).map_err(anyhow::Error::msg)?;
+    Ok(table.iter().map(|(key, value)| (key.clone(), config::to_json(value))).collect())
+}
+
+/// The text to be edited. What is wrong with it is told in the same way as when it is read.
+fn parse(text: &str) -> Result<DocumentMut> {
+    read(text)?;
+    Ok(text.parse()?)
+}
+
+pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> {
+    let mut document = parse(text)?;
+    let servers = document.entry(key).or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    let is_inline = servers.is_inline_table();
+    let servers = servers.as_table_like_mut().with_context(|| format!("`{key}` is no table"))?;
+    let server = match (is_inline, server) {
+        (false, Value::Object(members)) => {
+            let mut table = Table::new();
+            fill(&mut table, members);
+            Item::Table(table)
+        }
+        _ => Item::Value(value(server)),
+    };
+    servers.insert(name, server);
+    Ok(document.to_string())
+}
+
+pub fn remove(text: &str, key: &str, name: &str) -> Result<String> {
+    let mut document = parse(text)?;
+    if let Some(servers) = document.get_mut(key).and_then(Item::as_table_like_mut) {
+        servers.remove(name);
+    }
+    Ok(document.to_string())
+}
+
+fn fill(table: &mut dyn TableLike, members: &Map<String, Value>) {
+    for (key, member) in members.iter().filter(|(_, member)| !member.is_null()) {
+        table.insert(key, Item::Value(value(member)));
+    }
+}
+
+fn value(json: &Value) -> toml_edit::Value {
+    match json {
+        // TOML has no null; members that are null are left out above.
+        Value::Null => "".into(),
+        Value::Bool(flag) => (*flag).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.as_f64().unwrap_or_default().into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => toml_edit::Value::Array(items.iter().map(value).collect::<Array>()),
+        Value::Object(members) => {
+            let mut table = InlineTable::new();
+            fill(&mut table, members);
+            toml_edit::Value::InlineTable(table)
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Servers in YAML. Nothing edits YAML in place and is kept well, so lines are put in and taken out where the parser says that
+//! mappings begin and end; whoever calls this reads the result again and compares. A file that is written in another way than in
+//! blocks is refused rather than guessed at.
+
+use anyhow::{Context, Result, bail, ensure};
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use serde_json::{Map, Value};
+
+/// How deep a text may be nested that is read here.
+const MAX_DEPTH: usize = 64;
+
+struct Events<'a>(Vec<(Event<'a>, Span)>);
+
+/// Where the mapping of the servers stands.
+enum Place {
+    /// Its servers, each with the line of its name and the last line that belongs to it, from 0; and how far their names are
+    /// indented.
+    Block {
+        line: usize,
+        servers: Vec<(String, usize, usize)>,
+        indent: usize,
+    },
+    /// The key is in this line, and has nothing, `null` or `{}`.
+    Empty {
+        line: usize,
+    },
+    Nowhere,
+}
+
+fn parse(text: &str) -> Result<Events<'_>> {
+    let events: Result<Vec<_>, _> = Parser::new_from_str(text).collect();
+    let events = events.map_err(|error| {
+        let at = error.marker();
+        anyhow::anyhow!("{}:{}: {}", at.line(), at.col() + 1, error.info())
+    })?;
+    let documents = events.iter().filter(|(event, _)| matches!(event, Event::DocumentStart(_))).count();
+    ensure!(documents < 2, "there is more than one document in it");
+    Ok(Events(events))
+}
+
+impl Events<'_> {
+    /// The event after the node that begins at this one.
+    fn after(&self, start: usize) -> Result<usize> {
+        let mut open = 0_usize;
+        for (at, (event, _)) in self.0.iter().enumerate().skip(start) {
+            match event {
+                Event::MappingStart(..) | Event::SequenceStart(..) => open += 1,
+                Event::MappingEnd | Event::SequenceEnd => open = open.saturating_sub(1),
+                _ => {}
+            }
+            if open == 0 {
+                return Ok(at + 1);
+            }
+        }
+        bail!("it ends too early")
+    }
+
+    /// The keys of the mapping that begins at this event: of each the event, and that of its value.
+    fn members(&self, start: usize) -> Result<Vec<(usize, usize)>> {
+        let mut members = Vec::new();
+        let mut at = start + 1;
+        while !matches!(self.0.get(at), None | Some((Event::MappingEnd, _))) {
+            let value = self.after(at)?;
+            members.push((at, value));
+            at = self.after(value)?;
+        }
+        Ok(members)
+    }
+
+    fn key(&self, at: usize) -> Option<&str> {
+        match self.0.get(at) {
+            Some((Event::Scalar(text, ..), _)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The event at which the one document begins, if there is one.
+    fn top(&self) -> Option<usize> {
+        let start = self.0.iter().position(|(event, _)| matches!(event, Event::DocumentStart(_)))?;
+        Some(start + 1)
+    }
+
+    fn value(&self, at: usize, depth: usize) -> Result<Value> {
+        ensure!(depth < MAX_DEPTH, "it is nested too deeply");
+        let event = self.0.get(at).map(|(event, _)| event);
+        Ok(match event.context("it ends too early")? {
+            Event::Scalar(text, ScalarStyle::Plain, _, None) => plain(text),
+            Event::Scalar(text, ..) => text.as_ref().into(),
+            // What it stands for is not looked up: that it stays the same alias is what counts here.
+            Event::Alias(anchor) => format!("*{anchor}").into(),
+            Event::SequenceStart(..) => {
+                let mut items = Vec::new();
+                let mut at = at + 1;
+                while !matches!(self.0.get(at), None | Some((Event::SequenceEnd, _))) {
+                    items.push(self.value(at, depth + 1)?);
+                    at = self.after(at)?;
+                }
+                items.into()
+            }
+            Event::MappingStart(..) => {
+                let mut members = Map::new();
+                for (key, value) in self.members(at)? {
+                    let name = match self.key(key) {
+                        Some(name) => name.to_owned(),
+                        None => self.value(key, depth + 1)?.to_string(),
+                    };
+                    let line = self.0.get(key).map_or(0, |(_, span)| span.start.line());
+                    let twice = members.insert(name.clone(), self.value(value, depth + 1)?);
+                    ensure!(twice.is_none(), "{line}: the key `{name}` stands here a second time");
+                }
+                members.into()
+            }
+            _ => bail!("a value is missing"),
+        })
+    }
+
+    fn place(&self, text: &str, key: &str) -> Result<Place> {
+        let Some(top) = self.top().filter(|top| matches!(self.0.get(*top), Some((Event::MappingStart(..), _)))) else {
+            return Ok(Place::Nowhere);
+        };
+        let Some((key_at, at)) = self.members(top)?.into_iter().find(|(at, _)| self.key(*at) == Some(key)) else {
+            return Ok(Place::Nowhere);
+        };
+        let line_of = |at: usize| self.0.get(at).map_or(0, |(_, span)| span.start.line().saturating_sub(1));
+        let line = line_of(key_at);
+        let members = match self.0.get(at) {
+            Some((Event::Scalar(text, ScalarStyle::Plain, 0, None), _)) if plain(text).is_null() => Vec::new(),
+            Some((Event::MappingStart(0, None), _)) => self.members(at)?,
+            _ => bail!("{}: `{key}` is no plain mapping", line + 1),
+        };
+        let Some((first, _)) = members.first() else { return Ok(Place::Empty { line }) };
+        let indent = self.0.get(*first).map_or(0, |(_, span)| span.start.col());
+        let lines: Vec<&str> = text.lines().collect();
+        let servers = members.into_iter().map(|(name, value)| {
+            let start = line_of(name);
+            let own = lines.get(start).copied().unwrap_or_default();
+            let is_block = start > line && own.len() - own.trim_start_matches(' ').len() == indent;
+            ensure!(is_block, "{}: `{key}` is not written in blocks", start + 1);
+            let end = self.after(value)?;
+            // The end of a block is where the next thing begins, so the last line is that of what is in it.
+            let inside =
+                (name..end).filter(|at| !matches!(self.0.get(*at), Some((Event::MappingEnd | Event::SequenceEnd, _))));
+            let ends = |at: usize| match self.0.get(at) {
+                Some((Event::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded, ..), span)) => {
+                    span.end.line().saturating_sub(2)
+                }
+                Some((Event::Scalar(..), span)) => span.end.line().saturating_sub(1),
+                Some((_, span)) => span.start.line().saturating_sub(1),
+                None => 0,
+            };
+            let last = inside.map(ends).max().unwrap_or(start).max(start);
+            Ok((self.key(name).unwrap_or_default().to_owned(), start, last))
+        });
+        Ok(Place::Block { line, servers: servers.collect::<Result<_>>()?, indent })
+    }
+}
+
+/// What a scalar without quotes is, as far as it matters here.
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => true.into(),
+        "false" | "False" | "FALSE" => false.into(),
+        other => other.parse::<i64>().map_or_else(|_| other.into(), Value::from),
+    }
+}
+
+pub fn read(text: &str) -> Result<Map<String, Value>> {
+    let events = parse(text)?;
+    let Some(top) = events.top() else { return Ok(Map::new()) };
+    match events.value(top, 0)? {
+        Value::Object(members) => Ok(members),
+        Value::Null => Ok(Map::new()),
+        _ => bail!("1:1: this is no mapping"),
+    }
+}
+
+pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    match parse(text)?.place(text, key)? {
+        Place::Block { servers, indent, .. } => {
+            let new = entry(name, server, indent);
+            match servers.iter().find(|(known, ..)| known == name) {
+                Some((_, start, last)) => drop(lines.splice(*start..=*last, new)),
+                None => {
+                    let first = servers.first().map_or(0, |(_, start, _)| *start);
+                    drop(lines.splice(first..first, new));
+                }
+            }
+        }
+        Place::Empty { line } => {
+            let own = lines.get_mut(line).context("the line is not there")?;
+            let (before, after) = own.split_once(':').context("the key has no colon")?;
+            let rest = after.trim_start().trim_start_matches("{}").trim_start_matches('~').trim_start_matches("null");
+            ensure!(rest.trim().is_empty() || rest.trim_start().starts_with('#'), "{}: write `{key}:` alone", line + 1);
+            *own = format!(
+                "{before}:{}",
+                if rest.trim().is_empty() { String::new() } else { format!(" {}", rest.trim()) }
+            );
+            drop(lines.splice(line + 1..line + 1, entry(name, server, 2)));
+        }
+        Place::Nowhere => {
+            lines.push(format!("{key}:"));
+            lines.extend(entry(name, server, 2));
+        }
+    }
+    Ok(joined(text, &lines))
+}
+
+pub fn remove(text: &str, key: &str, name: &str) -> Result<String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    if let Place::Block { line, servers, .. } = parse(text)?.place(text, key)?
+        && let Some((_, start, last)) = servers.iter().find(|(known, ..)| known == name)
+    {
+        drop(lines.drain(*start..=*last));
+        // Without servers, what is left of the mapping would be null, which clients do not expect.
+        if servers.len() == 1 {
+            let own = lines.get_mut(line).context("the line is not there")?;
+            let (before, after) = own.split_once(':').context("the key has no colon")?;
+            *own = format!("{before}: {{}}{after}");
+        }
+    }
+    Ok(joined(text, &lines))
+}
+
+/// The lines of a server. Texts stand in quotes as in JSON, which YAML reads alike.
+fn entry(name: &str, server: &Value, indent: usize) -> Vec<String> {
+    let mut lines = vec![format!("{}{}:", " ".repeat(indent), Value::from(name))];
+    for (key, value) in server.as_object().into_iter().flatten() {
+        lines.push(format!("{}{key}: {value}", " ".repeat(indent + 2)));
+    }
+    lines
+}
+
+/// The lines, with an end of the last one if it had one before or there was no text.
+fn joined(before: &str, lines: &[String]) -> String {
+    let end = if before.is_empty() || before.ends_with('\n') { "\n" } else { "" };
+    lines.join("\n") + if lines.is_empty() { "" } else { end }
+}

@@ -1,0 +1,93 @@
+//! `--builtin`, and folders named on the command line.
+
+use std::path::Path;
+
+use e2e::{
+    Folder, Pipe,
+    folder::{stderr, stdout},
+    json, text,
+};
+
+/// Calls a tool of `files`; the text of its answer, and whether it is an error.
+async fn call(pipe: &mut Pipe, tool: &str, arguments: e2e::Value) -> (String, bool) {
+    let result = pipe.call(tool, arguments).await;
+    (text(&result).to_owned(), result["isError"] == true)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_folders_of_the_command_line_are_open_and_no_others() {
+    let folder = Folder::new();
+    folder.write("docs/a.txt", "hello");
+    folder.write("home/open/b.txt", "secret");
+    let mut pipe = Pipe::start(&folder, &["run", "--builtin", "files", "--prefix", "", "docs"]);
+    let open = format!("file://{}", folder.join("home/open").display());
+    pipe.answer_with(move |_, _| Some(json!({ "roots": [{ "uri": open }] })));
+    pipe.legacy("2025-11-25", json!({ "roots": {} })).await;
+    let (at, theirs) = (folder.join("docs"), folder.join("home/open/b.txt"));
+    assert_eq!(call(&mut pipe, "read_text_file", json!({ "path": at.join("a.txt") })).await, ("hello".into(), false));
+    let (_, failed) = call(&mut pipe, "write_file", json!({ "path": at.join("new.txt"), "content": "x" })).await;
+    assert!(!failed && at.join("new.txt").is_file());
+    assert!(call(&mut pipe, "read_text_file", json!({ "path": theirs })).await.1, "what only the client opened");
+    pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_for_reading_only_is_not_written() {
+    let folder = Folder::new();
+    folder.write("docs/a.txt", "hello");
+    let plugin = folder.plugin("files");
+    for arguments in [["--builtin", "files"], ["--prefix", "files_"]] {
+        let file = if arguments[0] == "--prefix" { vec![plugin.to_str().unwrap()] } else { vec![] };
+        let all = [&["run", "--read-only"], arguments.as_slice(), file.as_slice(), &["docs"]].concat();
+        let mut pipe = Pipe::start(&folder, &all);
+        pipe.legacy("2025-11-25", json!({})).await;
+        let at = folder.join("docs");
+        let read = call(&mut pipe, "files_read_text_file", json!({ "path": at.join("a.txt") })).await;
+        assert_eq!(read, ("hello".into(), false), "{all:?}");
+        let (said, failed) =
+            call(&mut pipe, "files_write_file", json!({ "path": at.join("new.txt"), "content": "x" })).await;
+        assert!(failed && !at.join("new.txt").exists(), "{all:?}: {said}");
+        pipe.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_names_one_as_well_and_grants_it_what_it_says() {
+    let folder = Folder::new();
+    folder.write("docs/a.txt", "hello");
+    folder.config(&format!(
+        "[plugins.mine]\nbuiltin = 'files'\n[plugins.mine.grants]\nroots = 'read'\n[roots]\nfixed = [{:?}]\n",
+        folder.join("docs")
+    ));
+    let checked = folder.run(&["check"], &[]).await;
+    assert!(
+        stdout(&checked).contains("mine: ok, ") && stdout(&checked).contains("granted: roots (read)"),
+        "{checked:?}"
+    );
+    let path = format!("path={}", Path::new(&folder.join("docs/a.txt")).display());
+    // The grants of the config are those of the same component on the command line, as they are for a file.
+    let called = folder.run(&["call", "--builtin", "files", "read_text_file", &path], &[]).await;
+    assert_eq!(stdout(&called).trim(), "hello", "{}", stderr(&called));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_is_told() {
+    let folder = Folder::new();
+    folder.write("docs/a.txt", "hello");
+    for (arguments, expected) in [
+        (["run", "--builtin", "fiels"].as_slice(), "there is no built-in plugin `fiels`; there are: fetch, files, git"),
+        (&["run", "--builtin", "files", "dcos"], "dcos: there is no such folder, and no such plugin"),
+        (&["run", "docs"], "add `--builtin files`"),
+        (&["run", "--builtin", "files", "--prefix", "a b", "docs"], "--prefix: `prefix` may have letters"),
+        (&["run", "--builtin", "fetch", "--allow", "http=ftp://x"], "--allow: "),
+        (&["inspect", "--builtin", "tiem"], "there is no built-in plugin `tiem`"),
+        (&["call", "--builtin", "time", "now"], "the plugin has no tool `now`; it has: get_current_time"),
+        (&["call", "plugin.wasm"], "name the tool"),
+    ] {
+        let output = folder.run(arguments, &[]).await;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+    let inspected = stdout(&folder.run(&["inspect", "--builtin", "time"], &[]).await);
+    assert!(inspected.contains("tool get_current_time: "), "{inspected}");
+}

@@ -1,0 +1,133 @@
+//! `wharf doctor`: each thing that may be wrong is made wrong, found, and told with what to do.
+
+use std::{
+    net::TcpListener,
+    os::unix::fs::{DirBuilderExt, symlink},
+};
+
+use e2e::{
+    Folder,
+    folder::{stderr, stdout},
+    json,
+};
+
+/// A config of wharf with a port at which nobody listens.
+fn quiet(folder: &Folder) -> u16 {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    folder.config(&format!("[http]\nlisten = '127.0.0.1:{port}'\n"));
+    port
+}
+
+/// The lines of what is wrong, and that the exit code says so.
+async fn wrong(folder: &Folder, environment: &[(&str, &str)]) -> Vec<String> {
+    let output = folder.run(&["doctor"], environment).await;
+    let lines: Vec<String> =
+        stdout(&output).lines().filter(|line| line.starts_with("WRONG")).map(str::to_owned).collect();
+    assert_eq!(output.status.code(), Some(i32::from(!lines.is_empty())), "{}{}", stdout(&output), stderr(&output));
+    lines
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_all_is_well_it_says_so() {
+    let folder = Folder::new();
+    quiet(&folder);
+    folder.write("home/.cursor/mcp.json", json!({ "mcpServers": { "b": { "command": "b" } } }).to_string());
+    assert_eq!(wrong(&folder, &[]).await, Vec::<String>::new());
+    let installed = folder.run(&["install", "cursor", "--builtin", "time"], &[]).await;
+    assert!(installed.status.success(), "{}", stderr(&installed));
+    let output = folder.run(&["doctor", "--json"], &[]).await;
+    let lines: Vec<e2e::Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let cursor = lines.iter().find(|line| line["about"] == "Cursor").unwrap();
+    assert_eq!(cursor["state"], "ok", "{cursor}");
+    assert!(lines.iter().all(|line| line["state"] != "wrong"), "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_clients_cannot_start_is_found() {
+    let folder = Folder::new();
+    quiet(&folder);
+    let own = e2e::binary();
+    let own = std::path::absolute(own).unwrap();
+    let old = folder.write("old/wharf", "#!/bin/sh\necho wharf 0.0.1\n");
+    folder.set_mode("old/wharf", 0o755);
+    let plain = folder.write("plain/wharf", "");
+    std::fs::create_dir_all(folder.join("bin")).unwrap();
+    symlink(&own, folder.join("bin/wharf")).unwrap();
+    let linked = folder.join("bin/wharf");
+    for (command, arguments, expected) in [
+        (json!("wharf"), json!(["run"]), "`wharf` is no absolute path"),
+        (json!(folder.join("gone/wharf")), json!(["run"]), "there is no "),
+        (json!(old), json!(["run"]), "is `wharf 0.0.1`, and this is `wharf "),
+        (json!(plain), json!(["run"]), "is no program that you may run"),
+        (json!(linked), json!(["run", "--bulitin", "files"]), "unexpected argument '--bulitin'"),
+        (json!(linked), json!(["serve"]), "so it speaks no MCP"),
+        (json!(linked), json!(["run", "--builtin", "files", "/gone"]), "/gone: there is no such folder"),
+        (json!(linked), json!(["run", "--builtin", "files", "docs"]), "docs is no absolute path"),
+        (json!(linked), json!(["run", "/gone.wasm"]), "/gone.wasm: there is no such plugin"),
+        (json!(linked), json!(["run", "-c", "/gone.toml"]), "/gone.toml: there is no such config"),
+        (json!(linked), json!(["run", "--builtin", "tiem"]), "there is no built-in plugin `tiem`"),
+    ] {
+        let config = json!({ "mcpServers": { "mine": { "command": command, "args": arguments } } });
+        folder.write("home/.cursor/mcp.json", config.to_string());
+        let found = wrong(&folder, &[]).await;
+        let [line] = found.as_slice() else { panic!("{config}: {found:?}") };
+        assert!(line.starts_with("WRONG Cursor: ") && line.contains("`mine`") && line.contains(expected), "{line}");
+        assert!(line.contains("`wharf install cursor --name mine`"), "{line}");
+    }
+    folder.write("home/.cursor/mcp.json", "{\n  \"mcpServers\": {,\n");
+    let found = wrong(&folder, &[]).await;
+    assert!(
+        found.len() == 1 && found[0].contains("mcp.json: 2:18: ") && found[0].contains("mend it there"),
+        "{found:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_config_and_its_files_is_found() {
+    let folder = Folder::new();
+    let port = quiet(&folder);
+    folder.write("config/wharf/token", "0123456789abcdef");
+    let http = format!("[http]\nlisten = '127.0.0.1:{port}'\n");
+    folder.config(&format!(
+        "{http}[secrets]\nt = {{ file = 'token' }}\n[roots]\nfixed = ['/gone']\n[plugins.a]\npath = 'a.wasm'\n\
+         [plugins.b]\nbuiltin = 'time'\n[plugins.b.grants]\ndirs = [{{ host = '/gone/too', access = 'read' }}]\n"
+    ));
+    let found = wrong(&folder, &[]).await;
+    for (about, expected) in [
+        ("secret t", "run `chmod 600` on it"),
+        ("[roots]", "/gone: there is no such folder; make it"),
+        ("plugin a", "a.wasm: cannot be read"),
+        ("plugin b", "/gone/too: there is no such folder; make it"),
+    ] {
+        let is_told = |line: &&String| line.starts_with(&format!("WRONG {about}: ")) && line.contains(expected);
+        assert_eq!(found.iter().filter(is_told).count(), 1, "{about}: {found:?}");
+    }
+    assert_eq!(found.len(), 4, "{found:?}");
+    folder.config(&format!("{http}frobnicate = 1\n"));
+    let found = wrong(&folder, &[]).await;
+    assert!(found.iter().any(|line| line.starts_with("WRONG config: ") && line.contains("frobnicate")), "{found:?}");
+    quiet(&folder);
+    folder.set_mode("config/wharf/wharf.toml", 0o666);
+    let found = wrong(&folder, &[]).await;
+    assert!(found.iter().any(|line| line.starts_with("WRONG config: ") && line.contains("chmod go-w")), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_machine_does_not_give_is_found() {
+    let folder = Folder::new();
+    let port = quiet(&folder);
+    let cache = folder.join("cache");
+    std::fs::DirBuilder::new().mode(0o700).create(&cache).unwrap();
+    std::fs::DirBuilder::new().mode(0o755).create(cache.join("wharf")).unwrap();
+    let cache = ("XDG_CACHE_HOME", cache.to_str().unwrap());
+    let found = wrong(&folder, &[cache]).await;
+    assert!(found.len() == 1 && found[0].contains("; chmod 700 "), "{found:?}");
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let found = wrong(&folder, &[]).await;
+    drop(listener);
+    let says = format!("WRONG port {port}: another program (");
+    assert!(found.len() == 1 && found[0].starts_with(&says) && found[0].contains("--listen"), "{found:?}");
+    let limited = folder.limited("ulimit -n 256", &["doctor"], &[]).output().await.unwrap();
+    assert!(stdout(&limited).contains("WRONG open files: at most 256"), "{}", stdout(&limited));
+    assert_eq!(limited.status.code(), Some(1));
+}

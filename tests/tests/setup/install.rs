@@ -1,0 +1,195 @@
+//! `wharf install`: what it writes into the config of each client is read as that client reads it, and started.
+
+use std::{
+    os::unix::fs::{MetadataExt, symlink},
+    path::{Path, PathBuf},
+};
+
+use e2e::{
+    Folder, Pipe, Value,
+    folder::{stderr, stdout},
+    json, text,
+};
+
+/// Each client, its config in a home without any, and whether it tells servers which folders are open.
+const CLIENTS: [(&str, &str, bool); 7] = [
+    ("claude-desktop", "config/Claude/claude_desktop_config.json", false),
+    ("claude-code", "home/.claude.json", true),
+    ("vscode", "config/Code/User/mcp.json", true),
+    ("cursor", "home/.cursor/mcp.json", true),
+    ("codex", "home/.codex/config.toml", false),
+    ("zed", "config/zed/settings.json", false),
+    ("goose", "config/goose/config.yaml", true),
+];
+
+/// The command and the arguments that a client finds in its config. The readers are others than wharf's own.
+fn named(client: &str, path: &Path) -> (String, Vec<String>) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let (key, command) = match client {
+        "vscode" => ("servers", "command"),
+        "codex" => ("mcp_servers", "command"),
+        "zed" => ("context_servers", "command"),
+        "goose" => ("extensions", "cmd"),
+        _ => ("mcpServers", "command"),
+    };
+    let all: Value = match client {
+        "codex" => toml::from_str(&text).unwrap(),
+        "goose" => serde_norway::from_str(&text).unwrap(),
+        _ => serde_json::from_str(&text).unwrap(),
+    };
+    let server = &all[key]["files"];
+    match client {
+        "vscode" | "claude-code" => assert_eq!(server["type"], "stdio"),
+        "goose" => assert_eq!((&server["type"], &server["enabled"]), (&json!("stdio"), &json!(true))),
+        _ => {}
+    }
+    let arguments = server["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned());
+    (server[command].as_str().unwrap().to_owned(), arguments.collect())
+}
+
+/// Starts what a config names, as a client does: from some folder, without the shell's environment.
+fn start(folder: &Folder, (program, arguments): &(String, Vec<String>)) -> Pipe {
+    assert!(Path::new(program).is_absolute(), "{program}");
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let plain = folder.command(&words, &[]);
+    let mut command = tokio::process::Command::new(program);
+    command.args(plain.as_std().get_args()).env_clear().current_dir("/").kill_on_drop(true);
+    command.envs(plain.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    Pipe::of_command(command)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_client_starts_what_was_written_and_reads_a_file() {
+    for (client, config, _) in CLIENTS {
+        let folder = Folder::new();
+        folder.write("home/my docs/a.txt", "hello");
+        let install = ["install", client, "--builtin", "files", "home/my docs"];
+        let dry = folder.run(&[install.as_slice(), &["--dry-run"]].concat(), &[]).await;
+        assert!(dry.status.success() && !folder.join(config).exists(), "{client}: {dry:?}");
+        let output = folder.run(&install, &[]).await;
+        assert!(output.status.success(), "{client}: {}", stderr(&output));
+        let written = named(client, &folder.join(config));
+        let mut pipe = start(&folder, &written);
+        pipe.legacy("2025-06-18", json!({})).await;
+        let path = folder.join("home/my docs/a.txt");
+        let result = pipe.call("files_read_text_file", json!({ "path": path })).await;
+        assert_eq!(text(&result), "hello", "{client}");
+        pipe.close().await;
+        let before = std::fs::metadata(folder.join(config)).unwrap();
+        let again = folder.run(&install, &[]).await;
+        assert!(stdout(&again).contains("nothing was changed"), "{client}: {}", stdout(&again));
+        assert_eq!(std::fs::metadata(folder.join(config)).unwrap().ino(), before.ino(), "{client}");
+        let listed = stdout(&folder.run(&["install", "--list"], &[]).await);
+        assert!(
+            listed.lines().any(|line| line.starts_with(client) && line.ends_with("with wharf as files")),
+            "{listed}"
+        );
+        let undone = folder.run(&["install", client, "--uninstall"], &[]).await;
+        assert!(undone.status.success() && !folder.join(config).exists(), "{client}: {undone:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_are_named_or_come_from_clients_that_have_them() {
+    for (client, config, has_roots) in CLIENTS {
+        let folder = Folder::new();
+        let output = folder.run(&["install", client, "--builtin", "files"], &[]).await;
+        assert_eq!(output.status.success(), has_roots, "{client}: {}", stderr(&output));
+        if has_roots {
+            let (_, arguments) = named(client, &folder.join(config));
+            assert_eq!(arguments, ["run", "--builtin", "files", "--allow", "roots=read-write"], "{client}");
+        } else {
+            assert!(stderr(&output).contains("name those that files is to have"), "{client}: {}", stderr(&output));
+            assert!(!folder.join(config).exists(), "{client}");
+        }
+    }
+    let folder = Folder::new();
+    let given = ["--config-path", "p/.vscode/mcp.json", "--builtin", "files", "--read-only", "${workspaceFolder}"];
+    let output = folder.run(&[&["install", "vscode"], given.as_slice()].concat(), &[]).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (_, arguments) = named("vscode", &folder.join("p/.vscode/mcp.json"));
+    assert_eq!(arguments, ["run", "--builtin", "files", "--read-only", "${workspaceFolder}"]);
+    let output = folder.run(&["install", "codex", "--builtin", "files", "${workspaceFolder}"], &[]).await;
+    assert!(stderr(&output).contains("Codex replaces no variables"), "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_that_is_there_keeps_its_links_its_mode_and_all_else() {
+    let folder = Folder::new();
+    let before = "{\r\n\t\"theme\": \"dark\",\r\n\t\"mcpServers\": {\r\n\t\t\"b\": { \"command\": \"b\", \"env\": { \"T\": \"s\" } }\r\n\t}\r\n}";
+    let real = folder.write("dotfiles/mcp.json", before);
+    folder.set_mode("dotfiles/mcp.json", 0o640);
+    std::fs::create_dir_all(folder.join("home/.cursor")).unwrap();
+    symlink(&real, folder.join("home/.cursor/mcp.json")).unwrap();
+    let install = ["install", "cursor", "--builtin", "time"];
+    let output = folder.run(&install, &[]).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(std::fs::symlink_metadata(folder.join("home/.cursor/mcp.json")).unwrap().is_symlink());
+    assert_eq!(std::fs::metadata(&real).unwrap().mode() & 0o777, 0o640);
+    let after = std::fs::read_to_string(&real).unwrap();
+    assert!(after.starts_with(before.strip_suffix("\r\n\t}\r\n}").unwrap()), "{after}");
+    assert!(!after.replace("\r\n", "").contains('\n'), "{after:?}");
+    let backup = folder.join("home/.cursor/mcp.json.wharf-backup");
+    assert_eq!(std::fs::read_to_string(&backup).unwrap(), before);
+    // Nothing of what is there was shown: it may be secret.
+    assert!(!stdout(&output).contains("\"s\""));
+    let undone = folder.run(&[install.as_slice(), &["--uninstall"]].concat(), &[]).await;
+    assert!(undone.status.success(), "{}", stderr(&undone));
+    assert_eq!(std::fs::read_to_string(&real).unwrap(), before);
+    let again = folder.run(&[install.as_slice(), &["--uninstall"]].concat(), &[]).await;
+    assert!(again.status.success() && stdout(&again).contains("nothing was changed"), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_wharfs_or_does_not_work_is_left_alone() {
+    let folder = Folder::new();
+    folder.write("docs/a.txt", "hello");
+    folder.write("broken.wasm", "no component");
+    let config = "home/.cursor/mcp.json";
+    let other = "{ \"mcpServers\": { \"time\": { \"command\": \"uvx\", \"args\": [\"mcp-server-time\"] } } }";
+    for (before, arguments, expected) in [
+        (other, ["--builtin", "time"].as_slice(), "a server `time` that is not wharf"),
+        (other, &["--name", "time", "--uninstall"], "the server `time` is not wharf"),
+        ("{\n  \"mcpServers\": {,}\n}", &["--builtin", "time"], "mcp.json:2:18: "),
+        ("{\n  \"mcpServers\": {,}\n}", &["--uninstall"], "mcp.json:2:18: "),
+        ("{}", &["broken.wasm"], "nothing was written: "),
+        ("{}", &["--builtin", "tiem"], "there is no built-in plugin `tiem`"),
+        ("{}", &["--builtin", "fetch"], "--allow http="),
+        ("{}", &[], "nothing to serve"),
+        ("{}", &["--builtin", "time", "--profile", "nope"], "--profile: `nope` is none of "),
+    ] {
+        let path: PathBuf = folder.write(config, before);
+        let output = folder.run(&[&["install", "cursor"], arguments].concat(), &[]).await;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stdout(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), before, "{arguments:?}");
+        assert!(!folder.join("home/.cursor/mcp.json.wharf-backup").exists(), "{arguments:?}");
+    }
+    folder.write(config, other);
+    let forced = folder.run(&["install", "cursor", "--builtin", "time", "--force"], &[]).await;
+    assert!(forced.status.success(), "{}", stderr(&forced));
+    let after = std::fs::read_to_string(folder.join(config)).unwrap();
+    assert!(after.contains("--builtin") && !after.contains("uvx"), "{after}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_of_wharf_or_arguments_as_they_are_may_be_what_is_run() {
+    let folder = Folder::new();
+    folder.config("[plugins.clock]\nbuiltin = 'time'\n");
+    let named = |text: &str| serde_json::from_str::<Value>(text).unwrap()["mcpServers"]["wharf"]["args"].clone();
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    for (arguments, expected) in [
+        ([].as_slice(), json!(["run"])),
+        (&["-c", "config/wharf/wharf.toml"], json!(["run", "-c", folder.join("config/wharf/wharf.toml")])),
+        (&["--profile", "search"], json!(["run", "--profile", "search"])),
+        (&["--", "run", "--log-format", "json"], json!(["run", "--log-format", "json"])),
+    ] {
+        let all = [&["install", "other", "--config-path", "client.json"], arguments].concat();
+        let output = folder.run(&all, &[]).await;
+        assert!(output.status.success(), "{all:?}: {}", stderr(&output));
+        assert_eq!(named(&read("client.json")), expected, "{all:?}");
+    }
+    let output = folder.run(&["install", "other"], &[]).await;
+    assert!(stderr(&output).contains("--config-path"), "{}", stderr(&output));
+}
