@@ -117,20 +117,31 @@ fn build() -> Result<()> {
     prepare(&[])
 }
 
+/// The plugins that the demo shows. They are always built by themselves: together with others, cargo would choose more features of
+/// what they share, and what the demo compiled would be compiled once more for everything else.
+const SHOWN: [&str; 3] = ["files", "hello", "time"];
+
 /// Builds every plugin of the repository and puts it at `target/plugins/<name>.wasm`.
 fn guests() -> Result<()> {
+    let all = guest_packages()?;
+    let others: Vec<&str> = all.iter().map(String::as_str).filter(|name| !SHOWN.contains(name)).collect();
+    build_guests(&SHOWN)?;
+    build_guests(&others)
+}
+
+fn build_guests(packages: &[&str]) -> Result<()> {
     add_target()?;
-    let packages = guest_packages()?;
+    say(&format!("building plugins for {TARGET}: {}", packages.join(", ")));
     let mut arguments =
         vec!["build", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir", "target/guests"];
-    for package in &packages {
+    for package in packages {
         arguments.extend(["--package", package]);
     }
     cargo(&arguments)?;
     let from = root().join("target/guests").join(TARGET).join("guest");
     let to = root().join("target/plugins");
     std::fs::create_dir_all(&to)?;
-    for package in &packages {
+    for package in packages {
         let file = from.join(format!("{}.wasm", package.replace('-', "_")));
         let place = to.join(format!("{package}.wasm"));
         // The copy is made under another name and then renamed, because a running wharf may be watching the folder.
@@ -165,7 +176,8 @@ fn add_target() -> Result<()> {
 }
 
 fn demo(rest: &[String]) -> Result<()> {
-    prepare(&["demo"])?;
+    build_guests(&SHOWN)?;
+    native(&["demo"])?;
     run(Command::new(root().join("target/release/demo")).args(rest))
 }
 
@@ -184,12 +196,19 @@ fn bench(rest: &[String]) -> Result<()> {
     run(Command::new(root().join("target/release/bench")).args(rest))
 }
 
-/// Builds every plugin, wharf, and the further binaries that a command runs. They are chosen by `--bin` and not by `--package`:
-/// for one package alone, cargo would choose other features of shared dependencies, so that wasmtime is compiled twice and what
-/// is tested is not what is shipped.
+/// Builds every plugin, wharf, and the further binaries that a command runs.
 fn prepare(more: &[&str]) -> Result<()> {
     guests()?;
-    say("building target/release/wharf (4 to 10 minutes the first time, on two cores)");
+    native(more)
+}
+
+/// Builds wharf, and the further binaries that a command runs. They are chosen by `--bin` and not by `--package`:
+/// for one package alone, cargo would choose other features of shared dependencies, so that wasmtime is compiled twice and what
+/// is tested is not what is shipped.
+fn native(more: &[&str]) -> Result<()> {
+    say(
+        "building target/release/wharf (4 to 10 minutes the first time, on two cores; most of it is the compiler of plugins)",
+    );
     let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
     arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
     cargo(&arguments)
