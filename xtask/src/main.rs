@@ -22,6 +22,7 @@ mod imports;
 mod installed;
 mod languages;
 mod others;
+mod package;
 mod shown;
 mod tidy;
 
@@ -38,6 +39,7 @@ cargo xtask login        logs in with official clients at an identity provider; 
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
 cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
 cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
+cargo xtask package      archive, npm, wheel, mcpb and deb of the release binary, at target/dist/; --only KIND, --check uses each; needs npm, Python 3
 cargo xtask deny         licences, bans and sources of all dependencies, by cargo-deny; advisories where they can be fetched
 cargo xtask contract     docs/contract.md from wit/
 cargo xtask tidy         the rules of the house that no compiler checks
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),
+        "package" => package::run_command(&root(), rest),
         "deny" => deny::check(&root(), true),
         "contract" => contract::write(&root()),
         "tidy" => tidy::check(&root()),
