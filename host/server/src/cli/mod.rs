@@ -24,6 +24,7 @@ mod edit;
 mod embed;
 mod entries;
 mod file;
+mod help;
 mod inspect;
 mod keys;
 mod load;
@@ -98,6 +99,9 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Audit(command) => audit::run(command),
         Command::Approvals(command) => approvals::run(&command),
         Command::Keys(command) => keys::run(command),
+        Command::Completions { shell } => help::completions(shell),
+        Command::Man { folder } => help::man(&folder),
+        Command::Schema => help::schema(),
         Command::Card(file) => card::run(file.config),
         Command::Test(command) => test::run(command).await,
     }

@@ -13,6 +13,7 @@ use serde::{
 use crate::{access::grants, base::explain, egress::secrets};
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub plugin_dir: Option<String>,
@@ -33,6 +34,7 @@ pub struct Config {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
     pub name: Option<String>,
@@ -44,6 +46,7 @@ pub struct Server {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Icon {
     pub src: String,
@@ -53,6 +56,7 @@ pub struct Icon {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
     pub listen: Option<String>,
@@ -74,6 +78,7 @@ pub struct Http {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
     pub cert: String,
@@ -83,6 +88,7 @@ pub struct Tls {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "true, or a name such as \"com.example/weather\"")]
 pub enum ServerCard {
     Is(bool),
@@ -90,6 +96,7 @@ pub enum ServerCard {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Admin {
     pub listen: Option<String>,
@@ -97,6 +104,7 @@ pub struct Admin {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Protocol {
     pub modern: Option<bool>,
@@ -109,6 +117,7 @@ pub struct Protocol {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Roots {
     pub within: Option<Vec<String>>,
@@ -117,6 +126,7 @@ pub struct Roots {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Egress {
     pub roots: Option<String>,
@@ -125,6 +135,7 @@ pub struct Egress {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "the URL of a proxy, or { env = … }")]
 pub enum Proxy {
     Url(String),
@@ -132,12 +143,14 @@ pub enum Proxy {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FromEnv {
     pub env: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     pub total_concurrency: Option<usize>,
@@ -161,6 +174,7 @@ pub struct Limits {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
     pub file: String,
@@ -171,6 +185,7 @@ pub struct Audit {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
     pub otlp: String,
@@ -190,6 +205,7 @@ pub struct Telemetry {
 
 /// A text that need not stand in the file.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "a text, or { env = … }")]
 pub enum Value {
     Text(String),
@@ -197,6 +213,7 @@ pub enum Value {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Auth {
     pub scopes: Vec<String>,
@@ -207,6 +224,7 @@ pub struct Auth {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Issuer {
     pub url: String,
@@ -220,6 +238,7 @@ pub struct Issuer {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Introspection {
     pub client_id: String,
@@ -229,6 +248,7 @@ pub struct Introspection {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Role {
     pub when: When,
@@ -244,6 +264,7 @@ pub struct Role {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(
     untagged,
     expecting = "\"anyone\", a table with conditions such as { scope = \"…\" }, or a list of such tables"
@@ -256,6 +277,7 @@ pub enum When {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Condition {
     pub scope: Option<Words>,
@@ -270,6 +292,7 @@ pub struct Condition {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "a text, or a list of texts")]
 pub enum Words {
     One(String),
@@ -277,6 +300,7 @@ pub enum Words {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RoleRoots {
     pub within: Option<String>,
@@ -284,6 +308,7 @@ pub struct RoleRoots {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct RoleLimits {
     pub calls_per_minute: Option<u32>,
@@ -291,6 +316,7 @@ pub struct RoleLimits {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Approvals {
     pub ask: Option<Asker>,
@@ -298,6 +324,7 @@ pub struct Approvals {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "\"client\", or { command = [ … ] }")]
 pub enum Asker {
     Word(String),
@@ -305,12 +332,14 @@ pub enum Asker {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     pub command: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "\"all\", \"writes\", \"destructive\", or a list of names of tools")]
 pub enum Confirm {
     Word(String),
@@ -318,6 +347,7 @@ pub enum Confirm {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Plugin {
     pub path: String,
@@ -332,6 +362,7 @@ pub struct Plugin {
     pub instructions: Option<String>,
     pub confirm: Option<Confirm>,
     #[serde(default)]
+    #[cfg_attr(feature = "cli", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub config: toml::Table,
     #[serde(default)]
     pub limits: PluginLimits,
@@ -341,6 +372,8 @@ pub struct Plugin {
 
 /// The names of the tools that are published, or what the operator says of each tool.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "cli", schemars(untagged))]
 pub enum Tools {
     Names(Vec<String>),
     Declared(InFileOrder<Declared>),
@@ -368,6 +401,7 @@ impl<'de> Deserialize<'de> for Tools {
 
 /// What the operator says of a tool: how a command is started, or how a function is described.
 #[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Declared {
     pub description: String,
@@ -384,11 +418,13 @@ pub struct Declared {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Param {
     #[serde(rename = "type")]
     pub ty: Option<String>,
     pub description: Option<String>,
+    #[cfg_attr(feature = "cli", schemars(with = "serde_json::Value"))]
     pub default: Option<toml::Value>,
     pub flag: Option<String>,
     #[serde(rename = "enum")]
@@ -396,6 +432,7 @@ pub struct Param {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginLimits {
     pub concurrency: Option<usize>,
@@ -412,7 +449,9 @@ pub struct PluginLimits {
 
 /// A table whose order matters: the first plugin that takes a name keeps it.
 #[derive(Debug, Clone)]
-pub struct InFileOrder<T>(pub Vec<(String, T)>);
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "cli", schemars(transparent))]
+pub struct InFileOrder<T>(#[cfg_attr(feature = "cli", schemars(with = "BTreeMap<String, T>"))] pub Vec<(String, T)>);
 
 impl<T> Default for InFileOrder<T> {
     fn default() -> Self {
