@@ -23,6 +23,7 @@ mod imports;
 mod installed;
 mod languages;
 mod others;
+mod package;
 mod search;
 mod service;
 mod shown;
@@ -44,6 +45,7 @@ cargo xtask service      the unit under systemd and the image in a container; --
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
 cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
 cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
+cargo xtask package      archive, npm, wheel, mcpb and deb of the release binary, at target/dist/; --only KIND, --check uses each; needs npm, Python 3
 cargo xtask deny         licences, bans and sources of all dependencies, by cargo-deny; advisories where they can be fetched
 cargo xtask contract     docs/contract.md from wit/
 cargo xtask tidy         the rules of the house that no compiler checks
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),
+        "package" => package::run_command(&root(), rest),
         "deny" => deny::check(&root(), true),
         "contract" => contract::write(&root()),
         "tidy" => tidy::check(&root()),
@@ -134,14 +137,22 @@ fn build(plugins: &[String]) -> Result<()> {
     prepare(&[])
 }
 
+/// The plugins that the demo shows. They are always built by themselves: together with others, cargo would choose more features of
+/// what they share, and what the demo compiled would be compiled once more for everything else.
+const SHOWN: [&str; 3] = ["files", "hello", "time"];
+
 /// Builds every plugin of the repository that Rust alone builds, and puts it at `target/plugins/<name>.wasm`.
 fn guests() -> Result<()> {
-    build_guests(&guest_packages(false)?, &[])
+    let (shown, others): (Vec<String>, Vec<String>) =
+        guest_packages(false)?.into_iter().partition(|name| SHOWN.contains(&name.as_str()));
+    build_guests(&shown, &[])?;
+    build_guests(&others, &[])
 }
 
 /// Builds plugins, with more in the environment.
 fn build_guests(packages: &[String], more: &[(String, PathBuf)]) -> Result<()> {
     add_target()?;
+    say(&format!("building plugins for {TARGET}: {}", packages.join(", ")));
     let mut arguments =
         vec!["build", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir", "target/guests"];
     for package in packages {
@@ -193,7 +204,8 @@ fn add_target() -> Result<()> {
 }
 
 fn demo(rest: &[String]) -> Result<()> {
-    prepare(&["demo"])?;
+    build_guests(&SHOWN.map(String::from), &[])?;
+    native(&["demo"])?;
     run(Command::new(root().join("target/release/demo")).args(rest))
 }
 
@@ -212,12 +224,19 @@ fn bench(rest: &[String]) -> Result<()> {
     run(Command::new(root().join("target/release/bench")).args(rest))
 }
 
-/// Builds every plugin, wharf, and the further binaries that a command runs. They are chosen by `--bin` and not by `--package`:
-/// for one package alone, cargo would choose other features of shared dependencies, so that wasmtime is compiled twice and what
-/// is tested is not what is shipped.
+/// Builds every plugin, wharf, and the further binaries that a command runs.
 fn prepare(more: &[&str]) -> Result<()> {
     guests()?;
-    say("building target/release/wharf (4 to 10 minutes the first time, on two cores)");
+    native(more)
+}
+
+/// Builds wharf, and the further binaries that a command runs. They are chosen by `--bin` and not by `--package`:
+/// for one package alone, cargo would choose other features of shared dependencies, so that wasmtime is compiled twice and what
+/// is tested is not what is shipped.
+fn native(more: &[&str]) -> Result<()> {
+    say(
+        "building target/release/wharf (4 to 10 minutes the first time, on two cores; most of it is the compiler of plugins)",
+    );
     let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
     arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
     cargo(&arguments)

@@ -31,7 +31,7 @@ pub struct Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reach {
     /// For each directory: the guest's path, its device and inode numbers, and whether the guest may write.
-    pub(crate) directories: Vec<(String, (u64, u64), bool)>,
+    pub(crate) directories: Vec<(String, (Device, u64), bool)>,
     pub(crate) environment: Vec<(String, String)>,
     /// The number of its network.
     pub(crate) network: Option<u64>,
@@ -56,6 +56,12 @@ impl Scope {
     }
 }
 
+/// The number of a device, as the system has it.
+#[cfg(target_vendor = "apple")]
+type Device = i32;
+#[cfg(not(target_vendor = "apple"))]
+type Device = u64;
+
 /// A directory that is open to a call. It is held by an open handle, so that its path is never resolved again.
 #[derive(Clone)]
 pub struct Directory {
@@ -63,7 +69,7 @@ pub struct Directory {
     pub guest_path: String,
     /// Whether files in it can be changed, added and removed.
     pub writable: bool,
-    identity: Option<(u64, u64)>,
+    identity: Option<(Device, u64)>,
     /// The host knows it by the same path.
     pub(crate) under_own_name: bool,
     pub(crate) handle: wasmtime_wasi::filesystem::Dir,

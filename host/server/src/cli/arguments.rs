@@ -107,6 +107,19 @@ pub enum Command {
     /// Make, show and revoke the API keys of programs that use wharf over HTTP
     #[command(subcommand)]
     Keys(Keys),
+    /// Print what completes commands in a shell: `source <(wharf completions bash)`
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages of all commands into a folder
+    Man {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+    /// Print the JSON Schema of the config, by which editors complete and check it
+    Schema,
     /// Print the server card: what this server is and where, for others to publish. `server_card` in [http] turns it on
     Card(ConfigFile),
 }

@@ -25,6 +25,7 @@ mod edit;
 mod embed;
 mod entries;
 mod file;
+mod help;
 mod inspect;
 mod install;
 mod keys;
@@ -40,12 +41,17 @@ pub use self::arguments::Arguments;
 use self::{arguments::Command, manager::Passed};
 
 const SIGXFSZ: i32 = 25;
+const OPEN_MAX: u64 = 10_240;
 
 /// Raises the limit on open files, since plugins and connections may need more than the usual 1,024.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // If it cannot be raised, wharf works with fewer files.
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).ok();
+    let raised = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
+    // macOS says that there is no limit, and then takes none above this number. If it cannot be raised at all, wharf works with
+    // fewer files.
+    raised(limit.maximum)
+        .or_else(|_| raised(limit.maximum.map_or(Some(OPEN_MAX), |most| Some(most.min(OPEN_MAX)))))
+        .ok();
 }
 
 /// Runs a command to its end.
@@ -97,6 +103,9 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Audit(command) => audit::run(command),
         Command::Approvals(command) => approvals::run(&command),
         Command::Keys(command) => keys::run(command),
+        Command::Completions { shell } => help::completions(shell),
+        Command::Man { folder } => help::man(&folder),
+        Command::Schema => help::schema(),
         Command::Card(file) => card::run(file.config),
         Command::Test(command) => test::run(command).await,
     }

@@ -37,6 +37,8 @@ mod protocol;
 mod raw;
 mod resolved;
 mod roles;
+#[cfg(feature = "cli")]
+mod schema;
 mod settings;
 mod source;
 mod telemetry;
@@ -53,6 +55,8 @@ pub use listen::{Listen, parse_listen};
 pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};
 pub use protocol::{Protocol, StateKey};
 pub use resolved::{Config, Roots, Startup};
+#[cfg(feature = "cli")]
+pub use schema::schema;
 pub use settings::{Settings, to_json};
 pub use source::{Source, State};
 pub use telemetry::{Target, Telemetry};

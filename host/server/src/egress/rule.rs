@@ -11,15 +11,29 @@ use super::target::{self, Host, Scheme, Target};
 
 /// A rule as the file has it: a URL by itself, or a table.
 #[derive(Debug, Clone)]
-pub struct Written(Table);
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "cli", schemars(transparent))]
+pub struct Written(#[cfg_attr(feature = "cli", schemars(with = "Ways"))] Table);
+
+/// Both ways to write one, for the schema.
+#[cfg(feature = "cli")]
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its shape counts")]
+enum Ways {
+    Url(String),
+    Table(Table),
+}
 
 #[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Table {
     url: String,
     #[serde(default)]
     methods: Option<WrittenMethods>,
     #[serde(default)]
+    #[cfg_attr(feature = "cli", schemars(with = "std::collections::BTreeMap<String, String>"))]
     headers: toml::Table,
     #[serde(default)]
     private: bool,
@@ -29,6 +43,7 @@ struct Table {
 
 /// The methods of a rule as they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "\"any\", or a list such as [\"GET\", \"POST\"]")]
 pub enum WrittenMethods {
     Word(String),
@@ -404,6 +419,7 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize)]
+    #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
     struct File {
         http: Vec<Written>,
     }

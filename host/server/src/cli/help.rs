@@ -1,0 +1,31 @@
+//! `wharf completions`, `wharf man` and `wharf schema`: what shells, `man` and editors know of wharf.
+
+#![expect(clippy::disallowed_methods, reason = "man pages are written where the person who runs this says")]
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::{Arguments, load::print};
+use crate::{base::text, config};
+
+pub fn completions(shell: Shell) -> Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "wharf", &mut script);
+    print(String::from_utf8(script)?.trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn man(folder: &Path) -> Result<ExitCode> {
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder))
+        .with_context(|| format!("cannot write man pages to {}", text::path(folder)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn schema() -> Result<ExitCode> {
+    print(&serde_json::to_string_pretty(&config::schema()?)?)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,98 @@
+//! A package for npm that names one for each kind of machine, of which npm installs the one that fits. That one has the binary.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::{NAME, Release, copy, platform, platform::Platform, used, write};
+use crate::run_in;
+
+pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
+    let platform = release.platform;
+    let manifest = |name: &str, description: &str, more: Value| {
+        let mut manifest = json!({
+            "name": name,
+            "version": release.version,
+            "description": description,
+            "license": release.license,
+            "keywords": ["mcp", "mcp-server", "model-context-protocol", "wasm", "sandbox"],
+            "engines": { "node": ">=18" },
+        });
+        if let (Some(manifest), Value::Object(more)) = (manifest.as_object_mut(), more) {
+            manifest.extend(more);
+        }
+        manifest
+    };
+    let all = platform::ALL.iter().map(|platform| (package(platform), Value::from(release.version.clone())));
+    let all = Value::Object(all.collect());
+    let main = json!({ "bin": { "wharf": "wharf.js" }, "optionalDependencies": all });
+    let main = manifest(NAME, &release.description, main);
+    // Yarn would leave a binary in an archive, from which nothing can be executed, were it not for the last.
+    let mut machine = json!({ "os": [platform.os], "cpu": [platform.cpu], "preferUnplugged": true });
+    if let (Some(machine), Some(libc)) = (machine.as_object_mut(), platform.libc) {
+        machine.insert("libc".into(), json!([libc]));
+    }
+    let description = format!("The binary of {NAME} for {}", platform.name());
+    let binary = manifest(&package(platform), &description, machine);
+    let source = release.root.join("packaging/npm");
+    let code = fs::read_to_string(source.join("wharf.js"))?.replace("{SCOPE}", &scope());
+    let main = pack(release, "main", &main, |folder| {
+        write(&folder.join("wharf.js"), code.as_bytes())?;
+        copy(&release.root.join("README.md"), &folder.join("README.md"))
+    })?;
+    let binary = pack(release, "binary", &binary, |folder| copy(&release.binary, &folder.join("wharf")))?;
+    Ok(vec![main, binary])
+}
+
+fn scope() -> String {
+    format!("@{NAME}")
+}
+
+fn package(platform: &Platform) -> String {
+    format!("{}/cli-{}", scope(), platform.name())
+}
+
+fn pack(release: &Release, name: &str, manifest: &Value, fill: impl Fn(&Path) -> Result<()>) -> Result<PathBuf> {
+    let folder = release.work.join("npm").join(name);
+    write(&folder.join("package.json"), &serde_json::to_vec_pretty(manifest)?)?;
+    copy(&release.root.join("LICENSE"), &folder.join("LICENSE"))?;
+    fill(&folder)?;
+    let mut npm = Command::new("npm");
+    npm.args(["pack", "--ignore-scripts", "--loglevel=error", "--json", "--pack-destination"]).arg(&release.out);
+    let output = npm.current_dir(&folder).output().context("this needs npm")?;
+    let packed: Value = serde_json::from_slice(&output.stdout).context("npm pack failed")?;
+    // A list until npm 11, and from then on a table by the names of packages.
+    let packed = packed.get(0).or_else(|| packed.as_object()?.values().next()).and_then(|one| one.get("filename"));
+    let file = packed.and_then(Value::as_str).context("npm pack names no file")?;
+    Ok(release.out.join(file))
+}
+
+/// As a user does who has nothing yet, with the files in place of the registry.
+pub fn try_it(release: &Release, place: &Path) -> Result<()> {
+    let main = release.made(&format!("{NAME}-{}.tgz", release.version))?;
+    let binary = release.made(&format!("cli-{}-{}.tgz", release.platform.name(), release.version))?;
+    if release.platform.libc == Some("musl") && !cfg!(target_env = "musl") {
+        // npm installs it only where musl is the C library. What it would install can be tried all the same.
+        run_in(place, Command::new("tar").arg("xzf").arg(&binary))?;
+        let mut wharf = used::command(&place.join("package/wharf"), place);
+        return used::tell_time(wharf.arg("run").arg(release.plugin("time")));
+    }
+    let mut npx = used::command(Path::new("npx"), place);
+    // npm itself keeps what it asks of its registry in a folder of the user; those of other machines are not asked for.
+    npx.args(["--yes", "--offline", "--no-update-notifier", "--loglevel=error"]);
+    npx.arg("--package").arg(&main).arg("--package").arg(&binary).arg("--").args(["wharf", "run"]);
+    used::tell_time(npx.arg(release.plugin("time")))?;
+    // The same without npx, which starts a process of its own.
+    let folder = place.join("project");
+    write(&folder.join("package.json"), b"{ \"private\": true }")?;
+    let mut npm = used::command(Path::new("npm"), place);
+    npm.args(["install", "--offline", "--no-audit", "--no-fund", "--loglevel=error"]).arg(&main).arg(&binary);
+    run_in(&folder, &mut npm)?;
+    let mut wharf = used::command(&folder.join("node_modules/.bin/wharf"), place);
+    used::tell_time(wharf.arg("run").arg(release.plugin("time")))
+}
