@@ -313,3 +313,26 @@ async fn what_the_operator_narrows_counts_for_the_last_good_version_too() {
         assert!(outcome.is_err(), "{what}: {outcome:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_follow_a_config_that_came_while_the_file_was_bad() {
+    let folder = Folder::new();
+    folder.plugin_as("badlist", "plugins/v.wasm");
+    let config = |name: &str| {
+        let schema = json!({ "type": "object", "properties": { name: {} } }).to_string();
+        let plugin =
+            "[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = \"\"\n[plugins.v.config]\nmode = \"given\"\n";
+        format!("{plugin}schema = '{schema}'\n")
+    };
+    folder.config(&config("before"));
+    let mut pipe = client(&folder).await;
+    folder.write("plugins/v.wasm", "no plugin any more");
+    pipe.wait_for_log("its last good version serves").await;
+    folder.config(&config("after"));
+    pipe.wait_for_log("the config was read anew").await;
+    pipe.wait_for_log("its last good version serves").await;
+    folder.plugin_as("badlist", "plugins/v.wasm");
+    pipe.notification(CHANGED).await;
+    let listed = pipe.request("tools/list", json!({})).await.unwrap();
+    assert!(listed["tools"][0]["inputSchema"]["properties"].get("after").is_some(), "{listed}");
+}

@@ -6,6 +6,8 @@
 
 #![deny(missing_docs)]
 
+use std::collections::BTreeSet;
+
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW_1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as COMMAND,
     WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER as REACTOR,
@@ -13,8 +15,10 @@ use wasi_preview1_component_adapter_provider::{
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
-/// The interfaces that the adapter may import, whatever the module does with them.
-pub const ADAPTER_IMPORTS: [&str; 2] = ["wasi:cli/environment@0.2.6", "wasi:filesystem/types@0.2.6"];
+/// What the adapter imports for files, whatever the module does with them.
+const FILES: &str = "wasi:filesystem/types@0.2.12";
+/// What it imports for arguments and variables, if the module asks for either.
+const ENVIRONMENT: &str = "wasi:cli/environment@0.2.12";
 
 /// Why no component can be made of a module. The text is for the module's author.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +45,18 @@ pub fn is_core_module(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\0asm") && bytes.get(6..8) == Some(&[0, 0])
 }
 
+/// The interfaces that a component made of this module could import: those that the module itself names, and the adapter's, if it needs
+/// the adapter. Nothing is made of it for this.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn imports(module: &[u8]) -> Result<Vec<String>, ForgeError> {
+    let outline = Outline::of(module).map_err(|error| ForgeError::Encoder(error.to_string()))?;
+    let adapter = [(outline.needs_adapter(), FILES), (outline.environment, ENVIRONMENT)];
+    let adapter = adapter.into_iter().filter(|(needed, _)| *needed).map(|(_, name)| name.to_owned());
+    Ok(outline.interfaces.into_iter().chain(adapter).collect())
+}
+
 /// Makes a component of a core module. If the module exports `_start`, the component is a command; otherwise it exports what the
 /// module's `component-type` section says.
 ///
@@ -61,9 +77,7 @@ pub fn wrap(module: &[u8]) -> Result<Vec<u8>, ForgeError> {
     // The compiler checks the component anyway.
     let encoder = ComponentEncoder::default().validate(false);
     let encoded = encoder.module(module).and_then(|encoder| {
-        // A module that imports nothing of preview 1 needs the adapter only for its `_start`.
-        let mut encoder =
-            if outline.preview_1 || outline.start { encoder.adapter(PREVIEW_1, adapter)? } else { encoder };
+        let mut encoder = if outline.needs_adapter() { encoder.adapter(PREVIEW_1, adapter)? } else { encoder };
         encoder.encode()
     });
     encoded.map_err(|error| ForgeError::Encoder(format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")))
@@ -78,11 +92,20 @@ struct Outline {
     typed: bool,
     /// It imports from preview 1.
     preview_1: bool,
+    /// It imports arguments or variables from there.
+    environment: bool,
     /// It imports from what was there before preview 1.
     old: Option<&'static str>,
+    /// The interfaces that it imports besides.
+    interfaces: BTreeSet<String>,
 }
 
 impl Outline {
+    /// A module that imports nothing of preview 1 needs the adapter only for its `_start`.
+    fn needs_adapter(&self) -> bool {
+        self.preview_1 || self.start
+    }
+
     fn of(module: &[u8]) -> Result<Self, wasmparser::BinaryReaderError> {
         let mut outline = Self::default();
         for payload in Parser::new(0).parse_all(module) {
@@ -94,9 +117,19 @@ impl Outline {
                 }
                 Payload::ImportSection(imports) => {
                     for import in imports.into_imports() {
-                        match import?.module {
-                            PREVIEW_1 => outline.preview_1 = true,
+                        let import = import?;
+                        match import.module {
+                            PREVIEW_1 => {
+                                outline.preview_1 = true;
+                                outline.environment |=
+                                    ["args_", "environ_"].iter().any(|begin| import.name.starts_with(begin));
+                            }
                             "wasi_unstable" => outline.old = Some("wasi_unstable"),
+                            // What begins with a bracket has to do with the module's own exports.
+                            other if other.contains(':') && !other.starts_with('[') => {
+                                let interface = other.strip_prefix("cm32p2|").unwrap_or(other);
+                                outline.interfaces.insert(interface.to_owned());
+                            }
                             _ => {}
                         }
                     }
@@ -155,6 +188,46 @@ mod tests {
         assert_eq!(wrap(&module), Err(ForgeError::NothingToCall), "it does not say yet what it exports");
         embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
         assert_eq!(exports(&wrap(&module).unwrap()), ["add"]);
+    }
+
+    #[test]
+    fn what_it_could_import_is_known_before_it_is_wrapped() {
+        let text = r#"(module
+            (import "wasi:http/types@0.2.0" "[resource-drop]fields" (func (param i32)))
+            (import "cm32p2|wasi:clocks/wall-clock@0.2" "now" (func (param i32)))
+            (import "[export]a:b/c" "[resource-new]d" (func (param i32) (result i32)))
+            (import "$root" "f" (func))
+            PREVIEW)"#;
+        let imports = |more: &str| imports(&wat::parse_str(text.replace("PREVIEW", more)).unwrap()).unwrap();
+        assert_eq!(imports(""), ["wasi:clocks/wall-clock@0.2", "wasi:http/types@0.2.0"]);
+        for more in
+            [r#"(import "wasi_snapshot_preview1" "sched_yield" (func (result i32)))"#, r#"(func (export "_start"))"#]
+        {
+            assert_eq!(imports(more).last().unwrap(), FILES, "{more}");
+            assert_eq!(imports(more).len(), 3, "{more}");
+        }
+        let environment = r#"(import "wasi_snapshot_preview1" "environ_get" (func (param i32 i32) (result i32)))"#;
+        assert_eq!(imports(environment).last().unwrap(), ENVIRONMENT);
+        let whole = wat::parse_str(text.replace("PREVIEW", "")).unwrap();
+        assert!(super::imports(&whole[..whole.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn the_adapter_imports_what_is_said_of_it() {
+        let module = r#"(module
+            (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32)))
+            (import "wasi_snapshot_preview1" "args_sizes_get" (func (param i32 i32) (result i32)))
+            (memory (export "memory") 1) (func (export "_start")))"#;
+        let component = wrap(&wat::parse_str(module).unwrap()).unwrap();
+        let mut imported = Vec::new();
+        for payload in Parser::new(0).parse_all(&component) {
+            if let Payload::ComponentImportSection(section) = payload.unwrap() {
+                imported.extend(section.into_iter().map(|import| import.unwrap().name.name.to_owned()));
+            }
+        }
+        for name in [FILES, ENVIRONMENT] {
+            assert!(imported.iter().any(|one| one == name), "{name}: {imported:?}");
+        }
     }
 
     #[test]

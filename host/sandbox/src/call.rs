@@ -134,7 +134,6 @@ impl Plugin {
     ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
         let about = self.0.about();
-        let process = operation.process(&about)?;
         // A command runs once and ends.
         let client = client.filter(|_| self.0.served != Served::Command);
         // The semaphores are never closed, so waiting ends with a permit or with the deadline. Permits are declared before the
@@ -166,6 +165,7 @@ impl Plugin {
                 instance
             }
             None => {
+                let process = operation.process(&about)?;
                 let plugin = (&self.0.spec, &self.0.settings);
                 let state = State::new(scope, plugin, &code.sandbox.total_memory, process, part, call);
                 Instance::start(&code.linked, &self.0.spec.limits, state).await?

@@ -16,7 +16,7 @@ use crate::{
         types::Failure,
     },
     component::Linked,
-    ledger::Account,
+    ledger::{Account, Charge},
     limits::Refused,
     load_error::{LoadError, one_line},
     operation::{
@@ -166,15 +166,16 @@ impl Instance {
         let run = plugin.linked.foreign.run.ok_or(CallError::NoInterface("run"))?;
         let run = self.instance.get_typed_func::<(), (Result<(), ()>,)>(&mut self.store, run).map_err(trap)?;
         let ended = run.call_async(&mut self.store, ()).await;
+        let limit = plugin.spec.limits.output_bytes;
         let state = self.store.data();
-        let Some(stdout) = state.written() else { return Err(CallError::Output(0)) };
+        let Some(stdout) = state.take_written() else { return Err(CallError::Output(limit)) };
         let code = match ended.map_err(trap) {
             Ok((Ok(()),)) => 0,
             Ok((Err(()),)) => 1,
             Err(CallError::Exit(code)) => code,
             Err(error) => return Err(error),
         };
-        Ok(tool.answer(code, &stdout, &state.printed()))
+        tool.answer(code, stdout, &state.printed(), limit)
     }
 }
 
@@ -197,7 +198,7 @@ pub(crate) mod sealed {
     use std::time::Duration;
 
     use super::{About, Instance};
-    use crate::{adapter::command::Process, masked::Masked, operation::CallError};
+    use crate::{adapter::command::Process, ledger::Charge, masked::Masked, operation::CallError};
 
     /// How an operation is performed. Other crates cannot name this trait, so the operations of this crate remain the only
     /// ones.
@@ -215,8 +216,8 @@ pub(crate) mod sealed {
             plugin: &About<'_>,
         ) -> impl Future<Output = Result<Self::Outcome, CallError>> + Send;
 
-        /// What the instance is started with, if the plugin is a command and this runs it.
-        fn process(&self, _: &About<'_>) -> Result<Option<Process>, CallError> {
+        /// What the instance is started with, if the plugin is a command and this runs it, and what was charged for that.
+        fn process(&self, _: &About<'_>) -> Result<Option<(Process, Charge)>, CallError> {
             Ok(None)
         }
 
@@ -249,9 +250,11 @@ impl sealed::Perform for List {
 impl sealed::Perform for CallTool {
     type Outcome = Outcome<ToolAnswer>;
 
-    fn process(&self, plugin: &About<'_>) -> Result<Option<Process>, CallError> {
+    fn process(&self, plugin: &About<'_>) -> Result<Option<(Process, Charge)>, CallError> {
         match plugin.served {
-            Served::Command => command(plugin, &self.name)?.process(&plugin.spec.id, &self.args).map(Some),
+            Served::Command => {
+                command(plugin, &self.name)?.process(&plugin.spec.id, &self.args, plugin.total_memory).map(Some)
+            }
             Served::Contract | Served::Functions => Ok(None),
         }
     }

@@ -111,10 +111,10 @@ impl Collected {
         Self(Arc::default(), most)
     }
 
-    /// All that was written. `None` if it was too much.
-    pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
-        let kept = self.0.lock();
-        (kept.len() <= self.1).then(|| kept.clone())
+    /// Takes all that was written. `None` if it was too much.
+    pub(crate) fn take(&self) -> Option<Vec<u8>> {
+        let kept = std::mem::take(&mut *self.0.lock());
+        (kept.len() <= self.1).then_some(kept)
     }
 
     /// False if it is too much.
@@ -195,9 +195,9 @@ mod tests {
     fn collects_all_or_nothing() {
         let collected = Collected::new(5);
         assert!(collected.put(b"abc") && collected.put(b"de"));
-        assert_eq!(collected.bytes().as_deref(), Some(&b"abcde"[..]));
+        assert_eq!(collected.take().as_deref(), Some(&b"abcde"[..]));
         assert!(!collected.put(&[b'f'; 1000]));
-        assert_eq!(collected.bytes(), None);
         assert_eq!(collected.0.lock().len(), 6, "what is too much is not kept");
+        assert_eq!(collected.take(), None);
     }
 }

@@ -22,7 +22,7 @@ const IMPORTS: u8 = 10;
 pub struct Outside {
     /// SHA-256 of the file in lower-case hexadecimal.
     pub sha256: String,
-    /// The interfaces that it imports.
+    /// The interfaces that it imports or, if it is a core module, that a component made of it could import.
     pub imports: Vec<String>,
     /// What the plugin says about itself.
     pub sections: Sections,
@@ -38,8 +38,8 @@ impl Outside {
         let (_, sections) = look(component)?;
         let sha256 = hex(&Sha256::digest(component));
         if kind == Kind::Module {
-            // What it will import as a component is up to the adapter, and not known before.
-            return Ok(Self { sha256, imports: wharf_forge::ADAPTER_IMPORTS.map(str::to_owned).to_vec(), sections });
+            let imports = wharf_forge::imports(component).map_err(|error| LoadError::CoreModule(error.to_string()))?;
+            return Ok(Self { sha256, imports, sections });
         }
         let mut imports = Vec::new();
         for section in walk(component)?.into_iter().filter(|section| section.id == IMPORTS) {
@@ -144,6 +144,16 @@ mod tests {
         assert_eq!(written.len(), component.len() + 2 + 1 + WANTS.len() + "short".len(), "there is one of it");
         let none = with_section(&component, INSTRUCTIONS, "").unwrap();
         assert_eq!(Outside::of(&none).unwrap().sections.instructions, None);
+    }
+
+    #[test]
+    fn a_core_module_imports_what_it_names() {
+        let imports = |text: &str| Outside::of(&wat::parse_str(text).unwrap()).unwrap().imports;
+        assert_eq!(imports("(module)"), [""; 0]);
+        let module = r#"(module (import "wasi:http/types@0.2.0" "x" (func)) (func (export "_start")))"#;
+        let imports = imports(module);
+        assert!(imports.iter().any(|name| name == "wasi:http/types@0.2.0"), "{imports:?}");
+        assert!(imports.iter().any(|name| name.starts_with("wasi:filesystem/")), "{imports:?}");
     }
 
     #[test]

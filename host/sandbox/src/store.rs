@@ -23,7 +23,7 @@ use crate::{
     bindings::{host, types},
     denial::Denial,
     handles::Share,
-    ledger::Account,
+    ledger::{Account, Charge},
     limits::MemoryBudget,
     masked::Masked,
     output::{Capture, Collected},
@@ -129,6 +129,8 @@ pub(crate) struct State {
     printed: Capture,
     /// What a command writes as its output. `None` if the instance is no command that runs.
     output: Option<Collected>,
+    /// What the arguments and the input of a command take.
+    _started_with: Option<Charge>,
     pub(crate) call: CallState,
     pub(crate) budget: MemoryBudget,
     handles_limit: usize,
@@ -153,21 +155,22 @@ impl State {
         scope: Scope,
         (spec, settings): (&PluginSpec, &Arc<BTreeMap<String, String>>),
         total: &Account,
-        process: Option<Process>,
+        process: Option<(Process, Charge)>,
         handles: Share,
         call: CallState,
     ) -> Self {
         let printed = Capture::default();
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdout(printed.clone()).stderr(printed.clone()).max_random_size(MAX_RANDOM_BYTES);
-        let output = process.map(|process| {
+        let output = process.map(|(process, charge)| {
             let output = Collected::new(spec.limits.output_bytes);
             wasi.args(&process.argv).stdin(MemoryInputPipe::new(process.stdin)).stdout(output.clone());
-            output
+            (output, charge)
         });
         for (name, value) in &scope.environment {
             wasi.env(name, value);
         }
+        let (output, started_with) = output.unzip();
         scope.fixed.apply(&mut wasi);
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles.limit());
@@ -185,6 +188,7 @@ impl State {
             settings: Arc::clone(settings),
             printed,
             output,
+            _started_with: started_with,
             call,
             budget: MemoryBudget::new(spec.limits.memory_bytes, total),
             handles_limit: handles.limit(),
@@ -201,9 +205,9 @@ impl State {
         &self.settings
     }
 
-    /// What a command has written as its output. `None` if it wrote more than it may.
-    pub(crate) fn written(&self) -> Option<Vec<u8>> {
-        self.output.as_ref().map_or(Some(Vec::new()), Collected::bytes)
+    /// Takes what a command has written as its output. `None` if it wrote more than it may.
+    pub(crate) fn take_written(&self) -> Option<Vec<u8>> {
+        self.output.as_ref().map_or(Some(Vec::new()), Collected::take)
     }
 
     /// The end of what was printed.

@@ -23,7 +23,7 @@ use wharf_sandbox::{
 
 use crate::{
     Effort,
-    report::{Report, Row, Wanted},
+    report::{Report, Row, Wanted, median},
     sandboxes::{Once, load, plugin},
     servers::{Built, Http},
 };
@@ -88,11 +88,6 @@ fn sandboxed(plugin: &Plugin, network: &Arc<dyn Network>, url: &str) -> Once {
     })
 }
 
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 /// Compares both, in rounds that alternate.
 pub async fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
     let server = Http::plain(&built.bare, &[]).await?;
@@ -136,7 +131,7 @@ pub async fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Res
     })?;
     let [ours, theirs] = rounds.map(median);
     report.row(Row {
-        name: "a fresh call with one request / the request alone",
+        name: "a fresh call with one request / the request alone".into(),
         figure: ours / theirs,
         unit: "×",
         wanted: Wanted::AtMost,
@@ -145,7 +140,7 @@ pub async fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Res
     });
     let [ours, theirs] = counts.map(|count| count as f64);
     report.row(Row {
-        name: "64 fresh calls in flight to a server of 20 ms / requests",
+        name: "64 fresh calls in flight to a server of 20 ms / requests".into(),
         figure: ours / theirs,
         unit: "×",
         wanted: Wanted::AtLeast,

@@ -3,7 +3,7 @@
 //! Everything is a ratio of two loads that alternate in short rounds, so that what else the machine does hits both alike.
 //! `--brief` takes a minute and fails below wide margins; `--full` takes longer rounds and more of them; `--rival CMD` adds
 //! any other stdio server that has a tool `echo` with an argument `message`; `--before WHARF` compares nothing but another build of
-//! wharf with this one.
+//! wharf with this one; `--sandboxes` measures nothing but fresh sandboxes in each language.
 
 #![expect(
     clippy::disallowed_methods,
@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 
 mod before;
 mod egress;
+mod http2;
 mod load;
 mod login;
 mod report;
@@ -58,6 +59,7 @@ async fn run() -> Result<bool> {
     let mut effort = Effort { round: Duration::from_millis(700), rounds: 9, brief: false, rival: None };
     let mut out: Option<PathBuf> = None;
     let mut before: Option<PathBuf> = None;
+    let mut sandboxes_alone = false;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -67,9 +69,12 @@ async fn run() -> Result<bool> {
             "--full" => effort = Effort { round: Duration::from_secs(2), rounds: 15, brief: false, ..effort },
             "--rival" => effort.rival = Some(arguments.next().context("--rival needs a command")?),
             "--before" => before = Some(PathBuf::from(arguments.next().context("--before needs a wharf")?)),
+            "--sandboxes" => sandboxes_alone = true,
             "--out" => out = Some(arguments.next().context("--out needs a folder")?.into()),
             other => {
-                bail!("unknown argument {other}; there are --brief, --full, --rival CMD, --before WHARF, --out FOLDER")
+                bail!(
+                    "unknown argument {other}; there are --brief, --full, --sandboxes, --rival CMD, --before WHARF, --out FOLDER"
+                )
             }
         }
     }
@@ -80,9 +85,15 @@ async fn run() -> Result<bool> {
         report.print();
         return Ok(true);
     }
+    if sandboxes_alone {
+        sandboxes::compare(&built, &effort, &mut report)?;
+        report.print();
+        return Ok(true);
+    }
     rows::targets(&built, &effort, &mut report).await?;
     sandboxes::compare(&built, &effort, &mut report)?;
     egress::compare(&built, &effort, &mut report).await?;
+    http2::compare(&built, &effort, &mut report).await?;
     whole::measure(&built, &effort, &mut report).await?;
     if !effort.brief {
         rows::axes(&built, &effort, &mut report).await?;

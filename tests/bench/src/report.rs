@@ -1,6 +1,6 @@
 //! What was measured: a table for people, JSON for machines, a plot of the axes.
 
-use std::{fmt::Write as _, path::Path};
+use std::{borrow::Cow, fmt::Write as _, path::Path};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub enum Wanted {
 
 /// One figure with a target.
 pub struct Row {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub figure: f64,
     pub unit: &'static str,
     pub wanted: Wanted,
@@ -55,6 +55,12 @@ pub struct Report {
     pub rows: Vec<Row>,
     pub points: Vec<Point>,
     pub notes: Vec<String>,
+}
+
+/// The middle one of what was measured.
+pub fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// To the terminal; where it is closed, nobody reads.

@@ -65,7 +65,7 @@ pub async fn turns(
 
 pub fn ratio(name: &'static str, target: f64, [ours, theirs]: &[Measured; 2]) -> Row {
     Row {
-        name,
+        name: name.into(),
         figure: ours.rate() / theirs.rate(),
         unit: "×",
         wanted: Wanted::AtLeast,

@@ -1,7 +1,8 @@
-//! What a second core adds: fresh sandboxes of wharf, against a bare wasmtime loop with the same settings.
+//! What a fresh call takes in each language and what a second core adds: sandboxes of wharf, against a bare wasmtime loop with the
+//! same settings and the same component.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     pin::Pin,
     sync::{
         Arc,
@@ -10,27 +11,56 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
+use rustix::time::{ClockId, clock_gettime};
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store,
     component::{Component, Linker, ResourceTable, Val, types::ComponentItem},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use wharf_sandbox::{Call, Code, Limits, List, NoEvents, Plugin, PluginSpec, Sandbox, Scope, network::HttpLimits};
+use wharf_sandbox::{
+    Call, CallTool, Code, Limits, NoEvents, Outcome, Plugin, PluginSpec, Sandbox, Scope, ToolAnswer,
+    model::{Abilities, Context as CallContext},
+    network::HttpLimits,
+};
 
 use crate::{
     Effort,
-    report::{Report, Row, Wanted},
+    report::{Report, Row, Wanted, median},
     servers::Built,
 };
 
 /// Something that is done again and again.
 pub type Once = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
 
-/// Runs one thing after another on so many threads, each with a task of its own; gives how often per second.
-fn rate(threads: usize, duration: Duration, once: &Once) -> Result<f64> {
+/// How often something was done on so many threads at once, and what the process had of the kernel meanwhile.
+#[derive(Clone, Copy, Default)]
+struct Rate {
+    per_second: f64,
+    /// The time on a core that each took, in microseconds, which the machine's other work changes least.
+    core_us: f64,
+    /// Page faults, each time.
+    faults: f64,
+    /// The kernel's part of the time on a core.
+    kernel: f64,
+}
+
+/// This process's page faults, its seconds on a core, and how many of them the kernel had, by ticks of a hundredth.
+fn used() -> Result<[f64; 3]> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    // The name, in parentheses, may have spaces.
+    let (_, rest) = stat.rsplit_once(')').context("not a stat")?;
+    let fields: Vec<f64> = rest.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(f64::NAN)).collect();
+    let field = |number: usize| fields.get(number).copied().context("not a stat");
+    let on_core = clock_gettime(ClockId::ProcessCPUTime);
+    Ok([field(6)?, on_core.tv_sec as f64 + on_core.tv_nsec as f64 / 1e9, field(11)? / 100.0])
+}
+
+/// Runs one thing after another on so many threads, each with a task of its own.
+fn rate(threads: usize, duration: Duration, once: &Once) -> Result<Rate> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let count = Arc::new(AtomicU64::new(0));
+    let before = used()?;
     let start = Instant::now();
     runtime.block_on(async {
         let mut tasks = Vec::new();
@@ -49,7 +79,16 @@ fn rate(threads: usize, duration: Duration, once: &Once) -> Result<f64> {
         }
         Ok::<_, anyhow::Error>(())
     })?;
-    Ok(count.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64())
+    let elapsed = start.elapsed().as_secs_f64();
+    let count = count.load(Ordering::Relaxed) as f64;
+    let ([faults, on_core, kernel], [faults_before, on_core_before, kernel_before]) = (used()?, before);
+    let (faults, on_core, kernel) = (faults - faults_before, on_core - on_core_before, kernel - kernel_before);
+    Ok(Rate {
+        per_second: count / elapsed,
+        core_us: on_core / count * 1e6,
+        faults: faults / count,
+        kernel: kernel / on_core,
+    })
 }
 
 struct State {
@@ -67,16 +106,37 @@ fn is_function(item: &ComponentItem) -> bool {
     matches!(item, ComponentItem::ComponentFunc(_))
 }
 
+/// A call of a tool.
+#[derive(Clone)]
+pub struct Work {
+    pub tool: &'static str,
+    pub arguments: String,
+}
+
+impl Work {
+    /// As the contract's parameters.
+    fn values(&self) -> [Val; 3] {
+        let context = [
+            ("answers", Val::List(Vec::new())),
+            ("state", Val::Option(None)),
+            ("abilities", Val::Flags(Vec::new())),
+            ("more", Val::String("{}".into())),
+        ];
+        let context = context.map(|(name, value)| (name.to_owned(), value));
+        [Val::String(self.tool.into()), Val::String(self.arguments.clone()), Val::Record(context.into())]
+    }
+}
+
 /// wasmtime alone: a pool with the settings that wharf uses, a store, an instance and one call.
-fn bare(component: &[u8]) -> wasmtime::Result<Once> {
+fn bare(component: &[u8], work: &Work) -> wasmtime::Result<Once> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(80)
         .total_core_instances(80 * 32)
-        .total_memories(80)
+        .total_memories(80 * 2)
         .total_tables(80 * 4)
         .total_stacks(80)
         .table_elements(20_000)
-        .linear_memory_keep_resident(2 << 20)
+        .linear_memory_keep_resident(1 << 20)
         .table_keep_resident(64 << 10)
         .pagemap_scan(Enabled::Auto);
     let mut config = Config::new();
@@ -99,19 +159,26 @@ fn bare(component: &[u8]) -> wasmtime::Result<Once> {
         .exports(&engine)
         .find_map(|(name, _)| name.contains("/tools@").then(|| component.get_export(None, name)).flatten())
         .ok_or_else(|| wasmtime::Error::msg("the plugin has no tools"))?;
-    let list = component.get_export(Some(&interface), "list-tools").map(|(_, list)| list);
-    let list = list.ok_or_else(|| wasmtime::Error::msg("the plugin has no list-tools"))?;
+    let call = component.get_export(Some(&interface), "call-tool").map(|(_, call)| call);
+    let call = call.ok_or_else(|| wasmtime::Error::msg("the plugin has no call-tool"))?;
+    let values = Arc::new(work.values());
     Ok(Arc::new(move || {
-        let (engine, pre) = (engine.clone(), pre.clone());
+        let (engine, pre, values) = (engine.clone(), pre.clone(), Arc::clone(&values));
         let once = async move {
             let state = State { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
             let mut store = Store::new(&engine, state);
             store.set_epoch_deadline(1_000_000);
             let instance = pre.instantiate_async(&mut store).await?;
-            let function = instance.get_func(&mut store, list);
-            let function = function.ok_or_else(|| wasmtime::Error::msg("list-tools is no function"))?;
+            let function = instance.get_func(&mut store, call);
+            let function = function.ok_or_else(|| wasmtime::Error::msg("call-tool is no function"))?;
             let mut results = [Val::Bool(false)];
-            function.call_async(&mut store, &[], &mut results).await
+            function.call_async(&mut store, values.as_slice(), &mut results).await?;
+            match results {
+                [Val::Result(Ok(Some(outcome)))] if matches!(&*outcome, Val::Variant(case, _) if case == "text") => {
+                    Ok(())
+                }
+                other => Err(wasmtime::Error::msg(format!("not an answer: {other:?}"))),
+            }
         };
         Box::pin(async move { once.await.map_err(|error| anyhow::anyhow!("{error:?}")) })
     }))
@@ -143,50 +210,130 @@ pub fn plugin(code: Code, concurrency: usize) -> Result<Plugin> {
 }
 
 /// The same by way of wharf's sandbox: with limits, scope, capture and admission.
-fn sandboxed(component: &Path) -> Result<Once> {
-    let sandbox = Sandbox::new(bench::sandbox_config())?;
-    let code = load(&sandbox, component)?;
-    let plugin = plugin(code, 16)?;
+fn sandboxed(sandbox: &Arc<Sandbox>, component: &Path, work: &Work) -> Result<Once> {
+    let plugin = plugin(load(sandbox, component)?, 16)?;
+    let (tool, args) = (work.tool, Arc::new(work.arguments.clone()));
     Ok(Arc::new(move || {
-        let plugin = plugin.clone();
+        let (plugin, args) = (plugin.clone(), Arc::clone(&args));
         Box::pin(async move {
-            let (operation, scope, events) = (List, Scope::default(), Arc::new(NoEvents));
-            plugin.call(Call { operation, scope, events, timeout: None, client: None }).await.result?;
-            Ok(())
+            let context =
+                CallContext { answers: vec![], state: None, abilities: Abilities::empty(), more: "{}".into() };
+            let operation = CallTool { name: tool.into(), args, context };
+            let (scope, events) = (Scope::default(), Arc::new(NoEvents));
+            match plugin.call(Call { operation, scope, events, timeout: None, client: None }).await.result? {
+                Outcome::Done(ToolAnswer::Text(_)) => Ok(()),
+                other => bail!("not an answer: {other:?}"),
+            }
         })
     }))
 }
 
-/// Compares the gains, in rounds that alternate.
+/// What was measured of one component.
+struct Found {
+    language: &'static str,
+    /// wharf on one thread and on two, bare wasmtime on one and on two: each round's.
+    rounds: Vec<[Rate; 4]>,
+}
+
+impl Found {
+    fn median(&self, of: impl Fn(&[Rate; 4]) -> f64) -> f64 {
+        median(self.rounds.iter().map(of).collect())
+    }
+
+    /// What wharf gains by a second core, and what bare wasmtime gains.
+    fn gains(&self) -> [f64; 2] {
+        [
+            self.median(|[one, two, ..]| two.per_second / one.per_second),
+            self.median(|[.., one, two]| two.per_second / one.per_second),
+        ]
+    }
+
+    fn note(&self) -> String {
+        let of = |side: usize, what: fn(&Rate) -> f64| self.median(|round| round.get(side).map_or(f64::NAN, what));
+        format!(
+            "{:<26} {:>5.0} us on a core (bare wasmtime {:.0}); a second on one core {:.0} ({:.0}), on two {:.0} ({:.0}); page faults a \
+             call {:.0} ({:.0}), on two cores {:.0}; the kernel has {:.0} %, on two cores {:.0}",
+            self.language,
+            of(0, |rate| rate.core_us),
+            of(2, |rate| rate.core_us),
+            of(0, |rate| rate.per_second),
+            of(2, |rate| rate.per_second),
+            of(1, |rate| rate.per_second),
+            of(3, |rate| rate.per_second),
+            of(0, |rate| rate.faults),
+            of(2, |rate| rate.faults),
+            of(1, |rate| rate.faults),
+            of(0, |rate| rate.kernel) * 100.0,
+            of(1, |rate| rate.kernel) * 100.0,
+        )
+    }
+}
+
+/// Calls fresh sandboxes of one component after another, in rounds that alternate.
+fn measure(sandbox: &Arc<Sandbox>, all: &[(&'static str, PathBuf, Work)], effort: &Effort) -> Result<Vec<Found>> {
+    let mut sides = Vec::new();
+    let mut found = Vec::new();
+    for (language, path, work) in all {
+        let bare = bare(&std::fs::read(path)?, work).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        sides.push((sandboxed(sandbox, path, work)?, bare));
+        found.push(Found { language, rounds: Vec::new() });
+    }
+    for round in 0..=effort.rounds {
+        for ((ours, theirs), found) in sides.iter().zip(&mut found) {
+            let mut rates = [Rate::default(); 4];
+            for (rate, (threads, once)) in rates.iter_mut().zip([(1, ours), (2, ours), (1, theirs), (2, theirs)]) {
+                *rate = self::rate(threads, effort.round / 2, once)?;
+            }
+            // The first round warms up.
+            if round > 0 {
+                found.rounds.push(rates);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Compares the gains of the smallest plugin in each language, as far as they are built.
 pub fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
-    let path = built.plugins.join("echo.wasm");
-    let component = std::fs::read(&path)?;
-    let (ours, theirs) = (sandboxed(&path)?, bare(&component).map_err(|error| anyhow::anyhow!("{error:?}"))?);
-    let mut sums = [0.0; 4];
+    let echo = Work { tool: "echo", arguments: format!(r#"{{"message":"{}"}}"#, "x".repeat(32)) };
+    let greet = Work { tool: "greet", arguments: r#"{"name":"Ada"}"#.into() };
+    let mut all = vec![("Rust, echo", built.plugins.join("echo.wasm"), echo)];
+    if !effort.brief {
+        all.push(("Rust", built.plugins.join("hello.wasm"), greet.clone()));
+        all.extend(built.examples.iter().map(|(language, path)| (*language, path.clone(), greet.clone())));
+    }
+    let sandbox = Sandbox::new(bench::sandbox_config())?;
     // The runtime that runs this may not run another.
-    std::thread::scope(|scope| {
-        scope
-            .spawn(|| {
-                for _ in 0..effort.rounds {
-                    for (sum, (threads, once)) in
-                        sums.iter_mut().zip([(1, &ours), (2, &ours), (1, &theirs), (2, &theirs)])
-                    {
-                        *sum += rate(threads, effort.round, once)?;
-                    }
-                }
-                Ok::<_, anyhow::Error>(())
-            })
-            .join()
-            .map_err(|_| anyhow::anyhow!("a thread panicked"))?
+    let found = std::thread::scope(|scope| {
+        let measuring = scope.spawn(|| measure(&sandbox, &all, effort));
+        measuring.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
     })?;
-    let [one, two, bare_one, bare_two] = sums.map(|sum| sum / f64::from(effort.rounds));
-    report.row(Row {
-        name: "second core: gain of fresh sandboxes / gain of bare wasmtime",
-        figure: (two / one) / (bare_two / bare_one),
-        unit: "×",
-        wanted: Wanted::AtLeast,
-        target: 0.95,
-        detail: format!("{one:.0} → {two:.0} against {bare_one:.0} → {bare_two:.0} a second"),
-    });
+    for one in &found {
+        report.note(one.note());
+    }
+    for one in &found {
+        let [gain, bare] = one.gains();
+        report.row(Row {
+            name: format!("second core, fresh, {}: gain / bare wasmtime's", one.language).into(),
+            figure: gain / bare,
+            unit: "×",
+            wanted: Wanted::AtLeast,
+            target: if one.language.starts_with("Rust") { 0.95 } else { 0.6 },
+            detail: format!("{gain:.2} against {bare:.2} ×"),
+        });
+    }
+    let [rust, quick] =
+        ["Rust", "JavaScript, QuickJS"].map(|language| found.iter().find(|one| one.language == language));
+    if let Some((rust, quick)) = rust.zip(quick) {
+        let ratios = rust.rounds.iter().zip(&quick.rounds);
+        report.row(Row {
+            name: "a fresh call of QuickJS / of Rust".into(),
+            figure: median(ratios.map(|(rust, quick)| quick[0].core_us / rust[0].core_us).collect()),
+            unit: "×",
+            wanted: Wanted::AtMost,
+            target: 10.0,
+            detail: "by the time on a core".into(),
+        });
+    }
     Ok(())
 }

@@ -107,8 +107,8 @@ impl Http {
             .spawn()?;
         let log = child.stderr.take().context("no stderr")?;
         let (address, log) = address_in(BufReader::new(log).lines(), |line| {
-            let (_, rest) = line.split_once("serving MCP at http://")?;
-            Some(rest.split('/').next()?.to_owned())
+            let (_, rest) = line.split_once("serving MCP at ")?;
+            Some(rest.split('/').nth(2)?.to_owned())
         })
         .await?;
         Ok(Self { address, child, _log: log })

@@ -25,7 +25,7 @@ pub async fn measure(built: &Built, effort: &Effort, report: &mut Report) -> Res
 }
 
 fn at_most(name: &'static str, target: f64, unit: &'static str, figure: f64, detail: String) -> Row {
-    Row { name, figure, unit, wanted: Wanted::AtMost, target, detail }
+    Row { name: name.into(), figure, unit, wanted: Wanted::AtMost, target, detail }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

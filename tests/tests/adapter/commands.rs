@@ -76,7 +76,8 @@ async fn codes_files_and_limits() {
         ),
     );
     let mut pipe = pipe(&folder).await;
-    for path in [file.to_str().unwrap(), "a.txt", "./a.txt"] {
+    // The last is the C library's doing, which takes a path from the root for one in the directory of relative paths.
+    for path in [file.to_str().unwrap(), "a.txt", "./a.txt", "/a.txt"] {
         let found = pipe.call("words_in_files", json!({ "pattern": "pl", "files": [path] })).await;
         assert_eq!(text(&found), "apple\nplum\n", "{path}");
     }

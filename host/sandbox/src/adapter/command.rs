@@ -6,14 +6,19 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     bindings::{
-        tools::{Hints, TaskSupport, Tool, ToolDetails, ToolResult},
-        types::{Abilities, Content, Failure},
+        tools::{Hints, TaskSupport, Tool, ToolDetails},
+        types::{Abilities, Failure},
     },
-    operation::{CallError, ToolAnswer},
+    ledger::{Account, Charge},
+    operation::CallError,
 };
 
 /// The most arguments that a command gets.
 const MAX_ARGUMENTS: usize = 10_000;
+/// What a value takes beside its text: as JSON, as a text of its own, and in the lists that hold it.
+const BYTES_OF_A_VALUE: usize = 64;
+/// How often a value is there while arguments are made, beside the places that name it.
+const COPIES: usize = 3;
 
 /// A tool that runs a command.
 #[derive(Debug, Clone, PartialEq)]
@@ -287,9 +292,21 @@ impl CommandTool {
         json!({ "type": "object", "properties": properties, "required": required })
     }
 
-    /// What the command is started with. `program`: its name. The error is for the client.
-    pub(crate) fn process(&self, program: &str, args: &str) -> Result<Process, CallError> {
-        self.started(program, args).map_err(|message| CallError::Failed(Failure { message, code: None, data: None }))
+    /// What the command is started with, and the charge to `account` for as long as that is there. `program`: its name. The error is
+    /// for the client.
+    pub(crate) fn process(&self, program: &str, args: &str, account: &Account) -> Result<(Process, Charge), CallError> {
+        let charge = account.charge(self.bytes(args)).map_err(|_| CallError::TotalMemory)?;
+        let failed = |message| CallError::Failed(Failure { message, code: None, data: None });
+        Ok((self.started(program, args).map_err(failed)?, charge))
+    }
+
+    /// How many bytes it takes at most to make arguments of these.
+    fn bytes(&self, args: &str) -> usize {
+        let templates = self.argv.iter().flatten().chain(&self.stdin);
+        let places: usize = templates.map(|template| template.names().count()).sum();
+        // There is a comma between any two values; those in texts are counted too.
+        let values = 2 + args.bytes().filter(|&byte| byte == b',').count();
+        args.len().saturating_add(values.saturating_mul(BYTES_OF_A_VALUE)).saturating_mul(places + COPIES)
     }
 
     fn started(&self, program: &str, args: &str) -> Result<Process, String> {
@@ -373,36 +390,6 @@ impl CommandTool {
         }
         Ok(Values(values))
     }
-
-    /// The answer that a command gives by ending. `stderr`: the end of what it printed there.
-    pub(crate) fn answer(&self, code: i32, stdout: &[u8], stderr: &str) -> ToolAnswer {
-        let is_error = !self.ok_exit.contains(&code);
-        let out = String::from_utf8_lossy(stdout).into_owned();
-        let mut structured = None;
-        let text = match self.output {
-            Output::Text | Output::Json if is_error => {
-                let said = if stderr.is_empty() { out.trim_end() } else { stderr };
-                let gap = if said.is_empty() { "" } else { "\n" };
-                format!("{said}{gap}The command ended with code {code}.")
-            }
-            Output::Text => out,
-            Output::Json => return ToolAnswer::Structured(out),
-            Output::All => {
-                structured = Some(json!({ "code": code, "stdout": out, "stderr": stderr }).to_string());
-                let mut text = out;
-                if !stderr.is_empty() {
-                    text.push_str(if text.is_empty() { "stderr:\n" } else { "\nstderr:\n" });
-                    text.push_str(stderr);
-                }
-                if code != 0 {
-                    text.push_str(&format!("\nThe command ended with code {code}."));
-                }
-                text
-            }
-        };
-        let content = vec![Content::Text(text)];
-        ToolAnswer::Result(ToolResult { content, structured, is_error, more: None })
-    }
 }
 
 #[cfg(test)]
@@ -483,24 +470,18 @@ mod tests {
     }
 
     #[test]
-    fn how_it_ends_is_the_answer() {
-        let text = |answer: ToolAnswer| match answer {
-            ToolAnswer::Result(ToolResult { content, structured, is_error, .. }) => match content.as_slice() {
-                [Content::Text(text)] => (text.clone(), structured, is_error),
-                other => panic!("{other:?}"),
-            },
-            other => panic!("{other:?}"),
-        };
-        let mut tool = search();
-        assert_eq!(text(tool.answer(1, b"none\n", "")), ("none\n".into(), None, false));
-        let (told, _, is_error) = text(tool.answer(2, b"", "bad pattern"));
-        assert_eq!((told.as_str(), is_error), ("bad pattern\nThe command ended with code 2.", true));
-        tool.output = Output::Json;
-        assert!(matches!(tool.answer(0, b"{}", ""), ToolAnswer::Structured(json) if json == "{}"));
-        tool.output = Output::All;
-        let (told, structured, is_error) = text(tool.answer(7, b"out", "err"));
-        assert_eq!((told.as_str(), is_error), ("out\nstderr:\nerr\nThe command ended with code 7.", true));
-        assert_eq!(structured.unwrap(), r#"{"code":7,"stdout":"out","stderr":"err"}"#);
+    fn what_arguments_take_is_charged() {
+        let account = Account::new(100_000);
+        let given = |bytes: usize| json!({ "pattern": "x".repeat(bytes) }).to_string();
+        let (process, charge) = search().process("rg", &given(5000), &account).unwrap();
+        let held: usize = process.argv.iter().map(String::len).sum::<usize>() + process.stdin.len();
+        assert!(held > 10_000 && account.used() == charge.bytes() && charge.bytes() > held, "{charge:?}");
+        drop((process, charge));
+        assert_eq!(account.used(), 0);
+        assert!(matches!(search().process("rg", &given(20_000), &account), Err(CallError::TotalMemory)));
+        let many = json!({ "pattern": "", "paths": vec![""; 1000] }).to_string();
+        assert!(matches!(search().process("rg", &many, &account), Err(CallError::TotalMemory)));
+        assert_eq!(account.used(), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub(crate) mod command;
 pub(crate) mod declared;
 mod docs;
+mod ended;
 pub(crate) mod functions;
 mod schema;
 mod types;

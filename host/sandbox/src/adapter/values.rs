@@ -3,7 +3,10 @@
 use std::{borrow::Cow, cell::RefCell, fmt, io};
 
 use base64::{Engine, display::Base64Display, engine::general_purpose::STANDARD};
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{
+    Serialize,
+    de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor},
+};
 use serde_json::value::RawValue;
 use wasmtime::component::Val;
 
@@ -426,6 +429,13 @@ pub(crate) fn structured(ty: &Ty, value: &Val, most: usize) -> Result<String, Un
 pub(crate) fn text(ty: &Ty, value: &Val, most: usize) -> Result<String, Untold> {
     let mut writer = Writer { text: String::new(), most };
     writer.value(ty, value)?;
+    Ok(writer.text)
+}
+
+/// The JSON of anything, up to a length.
+pub(crate) fn json(value: &impl Serialize, most: usize) -> Result<String, Untold> {
+    let mut writer = Writer { text: String::new(), most };
+    serde_json::to_writer(&mut writer, value).map_err(|_| Untold::TooLong)?;
     Ok(writer.text)
 }
 

@@ -48,6 +48,8 @@ pub struct Installer {
 pub struct Fresh {
     pub plugin: Plugin,
     pub config: Arc<PluginConfig>,
+    /// The config that the plugin listed its offer for.
+    pub listed_for: Arc<PluginConfig>,
     pub offer: Arc<Offer>,
     pub wants: Option<Arc<Wants>>,
 }
@@ -101,7 +103,8 @@ impl Installer {
         }
     }
 
-    /// If the new version of a plugin fails, the old one is still served, but with the new config.
+    /// If the new version of a plugin fails, the old one is still served, but with the new config. Its lists are still those for the
+    /// old one, so it is asked again as soon as it loads.
     async fn keep_serving(&self, served: &Served, config: &Arc<PluginConfig>) -> Option<Fresh> {
         let code = served.plugin.code().clone();
         if config.sha256.as_ref().is_some_and(|expected| expected != code.digest()) {
@@ -109,9 +112,9 @@ impl Installer {
         }
         let listing = Arc::clone(&served.offer.listing);
         let offer = self.check(config, listing).await.ok()?;
-        let wants = served.wants.clone();
+        let (listed_for, wants) = (Arc::clone(&served.listed_for), served.wants.clone());
         let plugin = Plugin::new(code, spec(config)).ok()?;
-        Some(Fresh { plugin, config: Arc::clone(config), offer, wants })
+        Some(Fresh { plugin, config: Arc::clone(config), listed_for, offer, wants })
     }
 
     /// Asks a plugin what it offers, and checks the answer.
@@ -163,7 +166,7 @@ impl Installer {
             }
         };
         let offer = self.check(config, Arc::new(listing)).await?;
-        Ok(Fresh { plugin, config: Arc::clone(config), offer, wants })
+        Ok(Fresh { plugin, config: Arc::clone(config), listed_for: Arc::clone(config), offer, wants })
     }
 
     /// Checks a listing on a thread with a large stack and within a time limit, so that a hostile one does no harm. Its memory

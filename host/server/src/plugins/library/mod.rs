@@ -416,13 +416,13 @@ impl Library {
     /// Begins to serve a loaded plugin, unless another plugin has one of its names. If that plugin has lower precedence, it is
     /// no longer served instead.
     fn serve(&mut self, fresh: Fresh) {
-        let Fresh { plugin, config, offer, wants } = fresh;
+        let Fresh { plugin, config, listed_for, offer, wants } = fresh;
         let id = config.id.clone();
         let previous = self.served.get(&id).cloned();
         let served = Served {
             plugin,
             config: Arc::clone(&config),
-            listed_for: Arc::clone(&config),
+            listed_for,
             offer,
             wants,
             checks: Arc::new(Semaphore::new(1)),
