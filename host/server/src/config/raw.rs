@@ -389,7 +389,7 @@ pub enum Confirm {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema), schemars(extend("oneOf" = [{ "required": ["path"] }, { "required": ["builtin"] }])))]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Plugin {
     pub path: Option<String>,

@@ -243,7 +243,6 @@ mod tests {
             "plugin_dri = 'x'",
             "[http]\nlisten = 7",
             "[http]\ntokenenv = 'x'",
-            "[plugins.a]\nprefix = ''",
             "[plugins.a]\npath = 'a'\nfrobnicate = 1",
             "[plugins.a]\npath = 'a'\ntools = 7",
             "[plugins.a]\npath = 'a'\n[plugins.a.grants]\nhttp = [7]",
