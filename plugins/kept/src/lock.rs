@@ -7,7 +7,7 @@
 use std::{
     cell::Cell,
     fs::{self, File},
-    io::{self, ErrorKind, Write},
+    io::{self, ErrorKind, Read, Write},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -16,6 +16,18 @@ use std::{
 use wharf_sdk::{Error, Result};
 
 use crate::{at, beside, random};
+
+/// A token has so many hexadecimal digits.
+const TOKEN_DIGITS: usize = 16;
+/// No lock file that was made here has more bytes.
+const MAX_LOCK_BYTES: u64 = 64;
+
+/// What stands in a lock file.
+fn text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MAX_LOCK_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
 
 /// How long everybody waits. The longest is less than the time that a call has by default.
 #[derive(Clone, Copy)]
@@ -50,12 +62,16 @@ impl Lock {
             let (file, since, signs) = (file.to_path_buf(), Cell::new(Instant::now()), Cell::new(0));
             Self { file, token: token.clone(), signs, since, patience, inherited, left: Cell::new(false) }
         };
-        let mut seen = (String::new(), began);
+        let (mut seen, mut step) = ((String::new(), began), (None, began));
         loop {
             match File::create_new(&path) {
                 Ok(mut made) => {
                     let lock = held(false);
-                    made.write_all(token.as_bytes()).map_err(|error| at(&path, &error))?;
+                    if let Err(error) = made.write_all(token.as_bytes()) {
+                        // The disk is full, say. Nobody is to wait for it.
+                        fs::remove_file(&path).ok();
+                        return Err(at(&path, &error));
+                    }
                     return Ok(lock);
                 }
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(at(&path, &error)),
@@ -69,7 +85,14 @@ impl Lock {
                     beside(file, ".lock.old").display()
                 )));
             }
-            let now = fs::read_to_string(&path).unwrap_or_default();
+            // Whoever was cut off when making a lock its own left this, in the way of all others.
+            let taking = text(&beside(file, ".lock.old")).ok();
+            if taking != step.0 {
+                step = (taking, Instant::now());
+            } else if step.0.is_some() && step.1.elapsed() > patience.stale {
+                fs::remove_file(beside(file, ".lock.old")).ok();
+            }
+            let now = text(&path).unwrap_or_default();
             if now != seen.0 {
                 seen = (now, Instant::now());
             } else if seen.1.elapsed() > patience.stale {
@@ -102,7 +125,7 @@ impl Lock {
         let path = beside(&self.file, ".lock");
         let began = Instant::now();
         // Somebody may have deleted it by hand, and then it can be another's.
-        let own = fs::read_to_string(&path).is_ok_and(|now| now.starts_with(&self.token));
+        let own = text(&path).is_ok_and(|now| now.starts_with(&self.token));
         self.signs.set(self.signs.get() + 1);
         if own && fs::write(&path, format!("{} {}", self.token, self.signs.get())).is_ok() && self.counts() {
             self.since.set(began);
@@ -138,9 +161,10 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if self.counts() && !self.left.get() {
+        let path = beside(&self.file, ".lock");
+        if self.counts() && !self.left.get() && text(&path).is_ok_and(|now| now.starts_with(&self.token)) {
             // If it stays, it is another's when it is old.
-            fs::remove_file(beside(&self.file, ".lock")).ok();
+            fs::remove_file(path).ok();
         }
     }
 }
@@ -152,13 +176,16 @@ fn inherit(file: &Path, lock: &Path, seen: &str, token: &str) -> bool {
     let Ok(mut made) = File::create_new(&alone) else {
         return false;
     };
-    let unchanged = fs::read_to_string(lock).is_ok_and(|now| now == seen);
+    let unchanged = text(lock).is_ok_and(|now| now == seen);
     if unchanged && made.write_all(token.as_bytes()).is_ok() {
         drop(made);
-        if let Some(holder) = seen.split(' ').next().filter(|holder| !holder.is_empty()) {
+        // Anybody can have written the file, so what stands in it is part of a path only if it is a token.
+        let is_token =
+            |holder: &&str| holder.len() == TOKEN_DIGITS && holder.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if let Some(holder) = seen.split(' ').next().filter(is_token) {
             fs::remove_file(beside(file, &format!(".{holder}"))).ok();
         }
-        if fs::rename(&alone, lock).is_ok() {
+        if fs::rename(&alone, lock).is_ok() && text(lock).is_ok_and(|now| now == token) {
             return true;
         }
     }
@@ -205,8 +232,8 @@ mod tests {
     fn a_lock_that_was_left_is_inherited_without_what_was_begun() {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("kept");
-        fs::write(beside(&file, ".lock"), "left 7").unwrap();
-        fs::write(beside(&file, ".left"), "half").unwrap();
+        fs::write(beside(&file, ".lock"), "0123456789abcdef 7").unwrap();
+        fs::write(beside(&file, ".0123456789abcdef"), "half").unwrap();
         let short = Patience { stale: Duration::from_millis(50), ..PATIENCE };
         let lock = Lock::take(&file, short).unwrap();
         assert!(lock.inherited());
@@ -219,6 +246,21 @@ mod tests {
         assert!(lock.inherited());
         drop(lock);
         assert_eq!(names(&folder), [""; 0]);
+    }
+
+    #[test]
+    fn what_others_wrote_into_it_removes_nothing_and_is_waited_for_once() {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("kept");
+        for name in ["memo", "lock.old"] {
+            fs::write(beside(&file, ".lock"), name).unwrap();
+            fs::write(beside(&file, &format!(".{name}")), "of somebody").unwrap();
+            let short = Patience { stale: Duration::from_millis(50), ..PATIENCE };
+            let lock = Lock::take(&file, short).unwrap();
+            assert!(lock.inherited());
+            drop(lock);
+            assert_eq!(names(&folder), ["kept.memo"], "{name}");
+        }
     }
 
     #[test]

@@ -76,6 +76,10 @@ impl Database {
             )));
         }
         let lock = self.lock(Instant::now())?;
+        // First what a call left that was cut off: without the lock that is inherited with it, it would be another program's for good.
+        if lock.inherited() && self.journal()? {
+            self.roll_back(&lock)?;
+        }
         if self.seen()?.is_some_and(|seen| seen.logs()) || self.logged()? {
             return Err(self.unshared());
         }

@@ -87,12 +87,31 @@ pub fn write(connection: &mut Connection, query: &str) -> Result<String> {
         return Err(Error::failed("this changes nothing; read_query is for that"));
     }
     if statement.column_count() > 0 {
-        return rows(&mut statement);
+        drop(statement);
+        return returning(connection, query);
     }
     run(&mut statement, &found)?;
     drop(statement);
     let changed = if found.lock().is_ok_and(|found| found.changes_schema) { 0 } else { connection.changes() };
     Ok(format!("[{{\"affected_rows\":{changed}}}]"))
+}
+
+/// The rows that a change returns. If they cannot be told, nothing is changed: SQLite changes everything before the first row.
+fn returning(connection: &mut Connection, query: &str) -> Result<String> {
+    // The authorizer refuses these to statements of others.
+    let own = |connection: &mut Connection, statement: &str| {
+        let open = connection.authorizer(None::<fn(AuthContext) -> Authorization>);
+        open.and_then(|()| connection.execute_batch(statement)).map_err(|error| said(&error))
+    };
+    own(connection, "BEGIN IMMEDIATE")?;
+    let found = prepared(connection)?;
+    let told = only(connection, query, &found).and_then(|mut statement| rows(&mut statement));
+    match told {
+        Ok(_) => own(connection, "COMMIT")?,
+        // SQLite may have taken all of it back already.
+        Err(_) => own(connection, "ROLLBACK").unwrap_or_default(),
+    }
+    told
 }
 
 /// Makes a table.
@@ -405,6 +424,17 @@ mod tests {
             assert_eq!(write(&mut connection, query).unwrap(), answer, "{query}");
         }
         assert_eq!(read(&mut connection, "SELECT x FROM f WHERE f MATCH 'words'").unwrap(), r#"[{"x":"some words"}]"#);
+    }
+
+    #[test]
+    fn a_change_whose_answer_is_too_large_is_not_made() {
+        let mut connection = memory();
+        write(&mut connection, "CREATE TABLE w AS SELECT 1 AS n").unwrap();
+        let long = "UPDATE w SET n = n + 1 RETURNING n, hex(zeroblob(5000000)) AS h";
+        assert!(write(&mut connection, long).is_err());
+        assert_eq!(read(&mut connection, "SELECT n FROM w").unwrap(), r#"[{"n":1}]"#);
+        write(&mut connection, "UPDATE w SET n = n + 1 RETURNING n").unwrap();
+        assert_eq!(read(&mut connection, "SELECT n FROM w").unwrap(), r#"[{"n":2}]"#);
     }
 
     #[test]

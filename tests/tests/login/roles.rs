@@ -334,6 +334,23 @@ async fn what_is_taken_away_stops() {
     place.server.terminate().await;
 }
 
+/// Without roles everybody may use everything. With the first one, nobody may who has none.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_roles_stop_what_they_do_not_give() {
+    let place = Place::with("").await;
+    let ann = place.token("ann", json!({ "groups": ["one"] }));
+    let spin = json!({ "name": "job_t", "arguments": { "steps": 1, "spin": true }, "_meta": { "progressToken": 1 } });
+    let mut running = place.send_able(&ann, "tools/call", spin, json!({})).await;
+    let told = running.event().await.unwrap();
+    assert_eq!(told["method"], "notifications/progress", "{told}");
+    let roles = "[roles.other]\nwhen = { group = \"other\" }\nplugins = [\"job\"]\n";
+    place.folder.config(&config(&place.issuer, &place.srv, roles));
+    let answer = running.event().await.unwrap();
+    let said = "The operator took away during the call what your roles allowed.";
+    assert_eq!((&answer["result"]["isError"], text(&answer["result"])), (&json!(true), said), "{answer}");
+    place.server.terminate().await;
+}
+
 /// What one of two people has, and what comes of it when the other asks for it: nothing that tells that it is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_one_is_there_for_the_other() {

@@ -51,6 +51,32 @@ async fn what_is_for_reading_only_is_not_written() {
     }
 }
 
+/// The folders of the command line are for the plugins there: no config can give them to others, or give these plugins more.
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_are_for_the_plugins_beside_them_only() {
+    let folder = Folder::new();
+    folder.write("docs/a.txt", "hello");
+    let other = "[plugins.other]\nbuiltin = 'files'\n[plugins.other.grants]\nroots = 'read-write'\n";
+    folder.config(other);
+    let given = ["--builtin", "time", "--builtin", "files", "--read-only", "docs"];
+    let mut pipe = Pipe::start(&folder, &[&["run"], given.as_slice()].concat());
+    pipe.legacy("2025-11-25", json!({})).await;
+    let listed = e2e::names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools");
+    assert!(listed.contains(&"files_write_file".to_owned()), "{listed:?}");
+    assert!(!listed.iter().any(|name| name.starts_with("other_")), "the default config is not read: {listed:?}");
+    pipe.close().await;
+    let named = folder.write("named.toml", other).display().to_string();
+    let from = folder.write("from.toml", "[roots]\nfrom = \"client\"\n").display().to_string();
+    for (more, expected) in [
+        (["-c", named.as_str()], "[plugins.other]: it has `roots`"),
+        (["-c", from.as_str()], "`from` says whose roots count"),
+        (["--root", "home"], "use one of the two"),
+    ] {
+        let output = folder.run(&[&["run"], more.as_slice(), given.as_slice()].concat(), &[]).await;
+        assert!(!output.status.success() && stderr(&output).contains(expected), "{more:?}: {}", stderr(&output));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_config_names_one_as_well_and_grants_it_what_it_says() {
     let folder = Folder::new();

@@ -34,7 +34,7 @@ pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
 pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     run_in(place, Command::new("tar").arg("xzf").arg(release.made(".tar.gz")?))?;
     let mut wharf = used::command(&place.join(name(release)).join("wharf"), place);
-    used::tell_time(wharf.arg("run").arg(release.plugin("time")))
+    used::tell_time(wharf.args(used::BUILT_IN))
 }
 
 fn name(release: &Release) -> String {

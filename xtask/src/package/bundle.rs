@@ -17,8 +17,8 @@ const PLUGINS: [&str; 2] = ["files", "time"];
 pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
     let folder = release.work.join("mcpb");
     let mut args = vec!["run".to_owned(), "--allow".into(), "roots=${user_config.access}".into()];
-    args.extend(["--root".into(), "${user_config.folder}".into()]);
     args.extend(PLUGINS.map(|plugin| format!("${{__dirname}}/plugins/{plugin}.wasm")));
+    args.push("${user_config.folder}".into());
     let manifest = json!({
         "manifest_version": "0.3",
         "name": NAME,

@@ -55,7 +55,7 @@ pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
     let (major, minor) = platform::glibc(&release.binary)?;
     let control = format!(
         "Package: wharf\nVersion: {}\nArchitecture: {architecture}\nMaintainer: The wharf authors\n\
-         Section: net\nPriority: optional\nDepends: libc6 (>= {major}.{minor}), libgcc-s1\nRecommends: ca-certificates\n\
+         Section: net\nPriority: optional\nDepends: libc6 (>= {major}.{minor}), libgcc-s1, systemd | systemd-standalone-sysusers\nRecommends: ca-certificates\n\
          Installed-Size: {}\nDescription: {}\n The service is not started before /etc/wharf/wharf.toml is written; examples are in\n \
          /usr/share/doc/wharf/examples, plugins in /usr/share/wharf/plugins.\n",
         release.version,

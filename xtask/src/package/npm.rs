@@ -80,13 +80,13 @@ pub fn try_it(release: &Release, place: &Path) -> Result<()> {
         // npm installs it only where musl is the C library. What it would install can be tried all the same.
         run_in(place, Command::new("tar").arg("xzf").arg(&binary))?;
         let mut wharf = used::command(&place.join("package/wharf"), place);
-        return used::tell_time(wharf.arg("run").arg(release.plugin("time")));
+        return used::tell_time(wharf.args(used::BUILT_IN));
     }
     let mut npx = used::command(Path::new("npx"), place);
     // npm itself keeps what it asks of its registry in a folder of the user; those of other machines are not asked for.
     npx.args(["--yes", "--offline", "--no-update-notifier", "--loglevel=error"]);
-    npx.arg("--package").arg(&main).arg("--package").arg(&binary).arg("--").args(["wharf", "run"]);
-    used::tell_time(npx.arg(release.plugin("time")))?;
+    npx.arg("--package").arg(&main).arg("--package").arg(&binary).arg("--").arg("wharf");
+    used::tell_time(npx.args(used::BUILT_IN))?;
     // The same without npx, which starts a process of its own.
     let folder = place.join("project");
     write(&folder.join("package.json"), b"{ \"private\": true }")?;
@@ -94,5 +94,5 @@ pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     npm.args(["install", "--offline", "--no-audit", "--no-fund", "--loglevel=error"]).arg(&main).arg(&binary);
     run_in(&folder, &mut npm)?;
     let mut wharf = used::command(&folder.join("node_modules/.bin/wharf"), place);
-    used::tell_time(wharf.arg("run").arg(release.plugin("time")))
+    used::tell_time(wharf.args(used::BUILT_IN))
 }

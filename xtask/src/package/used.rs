@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 /// The most time for one answer, in which a plugin is compiled.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Serves a plugin that has to be in the binary.
+pub const BUILT_IN: [&str; 3] = ["run", "--builtin", "time"];
+
 /// A program with an empty home, and nothing in its environment but where programs are.
 pub fn command(program: &Path, place: &Path) -> Command {
     let mut command = Command::new(program);

@@ -17,7 +17,7 @@ const BY_NAME: &str = "#!python
 import os
 import sys
 
-binary = os.path.join(os.path.dirname(os.path.abspath(__file__)), \"wharf\")
+binary = os.path.join(os.path.dirname(os.path.realpath(__file__)), \"wharf\")
 os.execv(binary, [binary, *sys.argv[1:]])
 ";
 
@@ -62,7 +62,7 @@ pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     run(pip.arg(&release.out).arg(NAME))?;
     for command in ["wharf", NAME] {
         let mut wharf = used::command(&environment.join("bin").join(command), place);
-        used::tell_time(wharf.arg("run").arg(release.plugin("time")))?;
+        used::tell_time(wharf.args(used::BUILT_IN))?;
     }
     Ok(())
 }

@@ -86,6 +86,8 @@ pub struct Spent {
 #[derive(Debug, Default)]
 struct Used {
     running: u32,
+    /// Whether all callers use it together. There are as many of these as the config has, so none is forgotten.
+    shared: bool,
     /// When all calls of a minute are there again, as a time since 1970.
     whole_at: Duration,
     hour: Window,
@@ -227,13 +229,14 @@ impl Quotas {
         quotas: impl IntoIterator<Item = (&'a Quota, Option<&'a Principal>)>,
     ) -> Result<Option<Turn>, (&'a Quota, Spent)> {
         let limited = quotas.into_iter().filter(|(quota, _)| quota.limits.are_there());
-        let all: Vec<(u64, &Quota)> =
-            limited.map(|(quota, caller)| (self.numbers.hash_one((&quota.name, caller)), quota)).collect();
+        let all: Vec<(u64, &Quota, bool)> = limited
+            .map(|(quota, caller)| (self.numbers.hash_one((&quota.name, caller)), quota, caller.is_none()))
+            .collect();
         if all.is_empty() {
             return Ok(None);
         }
         let mut book = self.used.lock();
-        let spent = |(entry, quota): &(u64, &'a Quota)| {
+        let spent = |(entry, quota, _): &(u64, &'a Quota, bool)| {
             let spent = book.used.get(entry)?.check(&quota.limits, now).err()?;
             Some((*quota, spent))
         };
@@ -242,11 +245,13 @@ impl Quotas {
             return Err(spent);
         }
         book.tidy(all.len(), now);
-        for (entry, quota) in &all {
-            book.used.entry(*entry).or_default().count(&quota.limits, now);
+        for (entry, quota, shared) in &all {
+            let used = book.used.entry(*entry).or_default();
+            used.shared = *shared;
+            used.count(&quota.limits, now);
         }
         let entries: Vec<u64> =
-            all.iter().filter(|(_, quota)| quota.limits.at_once.is_some()).map(|(entry, _)| *entry).collect();
+            all.iter().filter(|(_, quota, _)| quota.limits.at_once.is_some()).map(|(entry, ..)| *entry).collect();
         Ok((!entries.is_empty()).then(|| Turn { quotas: Arc::clone(self), entries }))
     }
 }
@@ -270,7 +275,7 @@ impl Book {
                 let calls = used.calls(now);
                 let has_room = calls == least && room > 0;
                 room -= usize::from(has_room);
-                used.running > 0 || calls > least || has_room
+                used.running > 0 || used.shared || calls > least || has_room
             });
         }
         self.tidy_at = (self.used.len() * 2).clamp(MANY, MOST);

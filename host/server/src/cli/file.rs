@@ -30,6 +30,9 @@ use crate::{
 /// More than a plugin may have, so that a file that is too large is seen to be.
 const MAX_READ_BYTES: u64 = (64 << 20) + 1;
 
+/// The largest config, of wharf or of a client.
+const MAX_CONFIG_BYTES: u64 = 64 << 20;
+
 /// A config that is to be changed.
 pub struct File {
     pub path: PathBuf,
@@ -147,8 +150,17 @@ fn cannot(path: &Path, be: &str) -> String {
 
 /// The text of a file; none if there is no such file.
 pub fn read(path: &Path) -> Result<Option<String>> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
+    match fs::metadata(path)
+        .and_then(|about| if about.is_file() { fs::File::open(path) } else { Err(ErrorKind::InvalidInput.into()) })
+    {
+        Ok(file) => {
+            let mut text = String::new();
+            let read =
+                file.take(MAX_CONFIG_BYTES + 1).read_to_string(&mut text).with_context(|| cannot(path, "read"))?;
+            ensure!(read as u64 <= MAX_CONFIG_BYTES, "{}: larger than any config", text::path(path));
+            Ok(Some(text))
+        }
+        Err(error) if error.kind() == ErrorKind::InvalidInput => bail!("{}: not a file", text::path(path)),
         Err(error) if error.kind() == ErrorKind::NotFound => check_no_link(path).map(|()| None),
         Err(error) => Err(error).with_context(|| cannot(path, "read")),
     }
@@ -184,6 +196,27 @@ pub fn make_folder(folder: &Path) -> Result<()> {
 pub const OWN: u32 = 0o600;
 /// The mode of a new file that others may have as well, as far as the process lets new files be.
 pub const SHARED: u32 = 0o666;
+
+/// Keeps a copy beside a file, for its owner alone. What stands at its place, a link too, is replaced and never written through.
+pub fn keep(path: &Path, contents: &[u8]) -> Result<()> {
+    let folder = path.parent().context("a file lies in a folder")?;
+    let unwritten = || cannot(path, "written");
+    let made =
+        tempfile::Builder::new().prefix(".wharf-").permissions(PermissionsExt::from_mode(OWN)).tempfile_in(folder);
+    let mut file = made.with_context(unwritten)?;
+    file.write_all(contents).with_context(unwritten)?;
+    file.as_file().sync_all().with_context(unwritten)?;
+    file.persist(path).map_err(|error| error.error).with_context(unwritten)?;
+    Ok(())
+}
+
+/// What [`keep`] kept. A link there is none of ours.
+pub fn kept(path: &Path) -> Result<Option<String>> {
+    match fs::symlink_metadata(path) {
+        Ok(about) if about.is_file() => read(path),
+        _ => Ok(None),
+    }
+}
 
 /// Puts a file in the place of another by renaming, with the mode and the owner of the other. `new`: the mode if there is no other.
 pub fn replace(path: &Path, contents: &[u8], new: u32) -> Result<()> {
@@ -222,6 +255,20 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn a_copy_is_never_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (victim, copy) = (folder.path().join("victim"), folder.path().join("copy"));
+        fs::write(&victim, b"precious").unwrap();
+        symlink(&victim, &copy).unwrap();
+        assert_eq!(kept(&copy).unwrap(), None);
+        keep(&copy, b"text").unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert_eq!(kept(&copy).unwrap().as_deref(), Some("text"));
+        assert_eq!(fs::symlink_metadata(&copy).unwrap().mode() & 0o777, OWN);
+        assert!(read(folder.path()).unwrap_err().to_string().contains("not a file"));
+    }
 
     #[test]
     fn what_is_replaced_keeps_its_mode_and_its_links() {

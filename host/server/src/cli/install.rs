@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::{
     arguments::{Allowed, Install, Plugins, Run},
-    file::{OWN, make_folder, read, replace},
+    file::{OWN, keep, kept, make_folder, read, replace},
     load::{load, print},
     serve::refuse_nothing,
 };
@@ -91,15 +91,20 @@ fn backup(path: &Path) -> PathBuf {
 
 /// Writes the text, if the file still has the one that was read. A copy of that is kept.
 fn write(path: &Path, before: Option<&str>, after: &str) -> Result<()> {
+    check_unchanged(path, before)?;
     if let Some(before) = before {
-        replace(&backup(path), before.as_bytes(), OWN)?;
+        keep(&backup(path), before.as_bytes())?;
     }
+    replace(path, after.as_bytes(), OWN)
+}
+
+fn check_unchanged(path: &Path, before: Option<&str>) -> Result<()> {
     ensure!(
         read(path)?.as_deref() == before,
         "{}: somebody changed it meanwhile, so nothing was written; try again",
         text::path(path)
     );
-    replace(path, after.as_bytes(), OWN)
+    Ok(())
 }
 
 fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, servers: &[Server]) -> Result<ExitCode> {
@@ -123,7 +128,7 @@ fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, server
         own.contains(&name.as_str()) || command.force,
         "{file}: the server `{name}` is not wharf; take it out with --force all the same"
     );
-    let kept = read(&backup(path))?;
+    let kept = kept(&backup(path))?;
     let after = client.undo(text, &name, kept.as_deref()).map_err(|error| located(path, &error))?;
     if command.dry_run {
         print(&format!("{file} would be without `{name}`; nothing was changed"))?;
@@ -131,7 +136,10 @@ fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, server
     }
     match after {
         Some(after) => write(path, Some(text), &after)?,
-        None => std::fs::remove_file(path).with_context(|| file.clone())?,
+        None => {
+            check_unchanged(path, Some(text))?;
+            std::fs::remove_file(path).with_context(|| file.clone())?;
+        }
     }
     print(&format!("{file} is without `{name}`"))?;
     Ok(ExitCode::SUCCESS)
@@ -210,20 +218,23 @@ fn arguments(run: &Run, client: &Client) -> Result<Vec<String>> {
     }
     let mut allow: Vec<String> = granted.allow.iter().map(Allowed::to_string).collect();
     let has = |kind: &str| granted.allow.iter().any(|allowed| allowed.to_string().starts_with(kind));
-    let folders = named.paths.iter().any(|path| path.is_dir() || is_variable(path)) || !granted.roots.is_empty();
+    // A folder on the command line comes with the grant to use it.
+    let granted_folders = named.paths.iter().any(|path| path.is_dir() || is_variable(path)) || has("roots=");
     for builtin in &named.builtins {
         match builtin.as_str() {
             "fetch" if !has("http=") => bail!("fetch can fetch nothing yet: add --allow http=https://example.com/"),
-            "files" | "git" if !folders && !has("roots=") => {
+            "memory" if !granted_folders && granted.roots.is_empty() => {
+                bail!("name the folder in which memory is to keep its file")
+            }
+            "files" | "git" | "memory" if !granted_folders => {
                 ensure!(
-                    client.has_roots,
+                    client.has_roots || !granted.roots.is_empty(),
                     "{} does not tell servers which folders are open: name those that {builtin} is to have",
                     client.title
                 );
                 let access = if named.read_only { Access::Read } else { Access::ReadWrite };
                 allow.push(Allowed::Roots(access).to_string());
             }
-            "memory" if !folders => bail!("name the folder in which memory is to keep its file"),
             _ => {}
         }
     }
@@ -248,7 +259,7 @@ async fn try_out(run: &Run) -> Result<()> {
     let named = &run.named;
     let paths = named.paths.iter().filter(|path| !is_variable(path)).cloned().collect();
     let command_line = run.granted.command_line(&Plugins { paths, ..named.clone() })?;
-    let file = config::find(run.config.config.as_deref())?;
+    let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
     let mut config = config::load(file.as_deref(), &command_line)?;
     if let Some(profile) = &run.profile {

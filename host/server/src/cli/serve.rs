@@ -60,7 +60,7 @@ pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
 }
 
 fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
-    let file = config::find(run.config.config.as_deref())?;
+    let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
     let builder = Wharf::builder().command_line(command_line).progress(|text| tracing::info!("{text}"));
     Ok(match file {

@@ -151,6 +151,10 @@ impl Roots {
         for root in command_line.roots.iter().chain(&command_line.folders) {
             fixed.push(std::path::absolute(root)?);
         }
+        ensure!(
+            command_line.folders.is_empty() || raw.from.is_none(),
+            "`from` says whose roots count, and folders on the command line are all there is: leave one of them out"
+        );
         let from = match raw.from.as_deref() {
             // A folder that was named with `--root` is meant to be open, even if the client has roots.
             None if !command_line.roots.is_empty() => RootsFrom::Both,
@@ -188,6 +192,15 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         let resolved = plugin::source(&plugin, &absolute)
             .and_then(|source| plugin::resolve(&id, plugin, source, (&limits, &approvals), &absolute));
         plugins.push(Arc::new(resolved.with_context(|| toml_header(&["plugins", &id]))?));
+    }
+    if let Some(plugin) =
+        plugins.iter().find(|plugin| plugin.grants.roots.is_given() && !command_line.folders.is_empty())
+    {
+        bail!(
+            "{}: it has `roots`, so that it would get the folders on the command line too, which are for the plugins there; take \
+             them out of the command line, or use another config",
+            toml_header(&["plugins", &plugin.id])
+        );
     }
     for named in &command_line.plugins {
         plugins.push(Arc::new(plugin::on_command_line(named, &limits, command_line)?));

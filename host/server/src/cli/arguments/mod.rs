@@ -347,7 +347,7 @@ pub struct Plugins {
     #[arg(long)]
     pub read_only: bool,
     /// Plugins to serve beside those of the config, and folders. The plugins on the command line may read and write in these
-    /// folders, and in no others: what the client opens is not open to them then
+    /// folders, and in no others: what the client opens is not open to them then, and the default config is not read
     #[arg(value_name = "PLUGIN.wasm | DIR")]
     pub paths: Vec<PathBuf>,
 }
@@ -485,6 +485,17 @@ impl Plugins {
     }
 }
 
+impl Run {
+    /// The config to use. Who names folders says all that is to be served, so the default config does not count then: what it grants
+    /// its plugins was not meant for these folders.
+    pub fn file(&self, command_line: &CommandLine) -> Result<Option<PathBuf>> {
+        match &self.config.config {
+            None if !command_line.folders.is_empty() => Ok(None),
+            named => config::find(named.as_deref()),
+        }
+    }
+}
+
 impl Granted {
     pub fn command_line(&self, named: &Plugins) -> Result<CommandLine> {
         let mut plugins: Vec<Named> = named.builtins.iter().cloned().map(Named::BuiltIn).collect();
@@ -499,6 +510,10 @@ impl Granted {
             !plugins.is_empty() || folders.is_empty(),
             "a folder is opened to the plugins on the command line, and there are none: add `--builtin files`, or open it to \
              those of the config with --root"
+        );
+        ensure!(
+            folders.is_empty() || self.roots.is_empty(),
+            "--root opens folders beside those of the client, and a folder without an option in their place: use one of the two"
         );
         let mut allow_roots = (!folders.is_empty()).then_some(Access::ReadWrite);
         let mut allow_http = Vec::new();

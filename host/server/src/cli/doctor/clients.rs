@@ -12,7 +12,7 @@ use clap::Parser;
 
 use super::Finding;
 use crate::{
-    base::{paths::FileId, text},
+    base::{guard, paths::FileId, text},
     cli::{
         arguments::{Arguments, Command, Run},
         file::read,
@@ -77,6 +77,10 @@ async fn problem(client: &Client, server: &Server) -> Option<(String, String)> {
     }
     let own = std::env::current_exe().ok().and_then(|own| FileId::at(&own));
     if own != Some(id) {
+        // What others may write is not started only to hear its version.
+        if let Err(error) = guard::check_trusted_file(command, "program") {
+            return Some((format!("{error:#}"), again));
+        }
         return other(&server.command).await.map(|says| (says, again));
     }
     arguments(server, client).map(|says| (says, again))

@@ -1,7 +1,7 @@
 //! One run of a plugin. It is stopped when its access is taken away, and its outcome is reported to the operator and the
 //! client.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use tracing::Instrument;
 use wharf_protocol::Method;
@@ -16,6 +16,7 @@ use crate::{
     },
     bridge,
     client::context::Context,
+    config::Config,
     observe::{journal::Unrecorded, observers::Recording, record::Ended},
     plugins::served::Served,
 };
@@ -136,11 +137,18 @@ pub async fn run_once<O: Operation>(
 
 /// Resolves when the roles of the config no longer give the caller what the call was let in with.
 async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) {
-    let Some(rights) = &passed.rights else { return std::future::pending().await };
     let has_roots = !passed.roots.all.is_empty();
+    let outlast = |now: &Arc<Config>| match (&passed.rights, ctx.caller.identity()) {
+        (Some(rights), _) => rights.outlast(&now.roles, &request.entry, has_roots),
+        // There were no roles, so everything was allowed, in all folders.
+        (None, Some(identity)) => now.roles.rights(identity).is_none_or(|rights| {
+            rights.check(&request.entry).is_ok() && (!has_roots || rights.ceilings(&request.entry).is_none())
+        }),
+        (None, None) => true,
+    };
     let mut config = ctx.server.config.clone();
     // Without a change for as long as anybody can make one.
-    if config.wait_for(|now| !rights.outlast(&now.roles, &request.entry, has_roots)).await.is_err() {
+    if config.wait_for(|now| !outlast(now)).await.is_err() {
         std::future::pending().await
     }
 }
