@@ -30,6 +30,11 @@ pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> 
         (false, Value::Object(members)) => {
             let mut table = Table::new();
             fill(&mut table, members);
+            // What stands above a table belongs to it, for the library, and may be about something else.
+            if let Some(before) = servers.get(name).and_then(Item::as_table) {
+                *table.decor_mut() = before.decor().clone();
+                table.set_position(before.position());
+            }
             Item::Table(table)
         }
         _ => Item::Value(value(server)),
@@ -40,8 +45,12 @@ pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> 
 
 pub fn remove(text: &str, key: &str, name: &str) -> Result<String> {
     let mut document = parse(text)?;
-    if let Some(servers) = document.get_mut(key).and_then(Item::as_table_like_mut) {
-        servers.remove(name);
+    let removed = document.get_mut(key).and_then(Item::as_table_like_mut).and_then(|servers| servers.remove(name));
+    let above = removed.as_ref().and_then(Item::as_table).and_then(|table| table.decor().prefix()?.as_str());
+    if let Some(above) = above.filter(|above| above.contains('#')) {
+        // These comments need not be about what is gone.
+        let rest = document.trailing().as_str().unwrap_or_default().to_owned();
+        document.set_trailing(format!("{above}{rest}"));
     }
     Ok(document.to_string())
 }
@@ -68,5 +77,27 @@ fn value(json: &Value) -> toml_edit::Value {
             fill(&mut table, members);
             toml_edit::Value::InlineTable(table)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn comments_above_a_server_stay_when_it_changes_and_when_it_goes() {
+        let text = "# mine\n[mcp_servers.a]\ncommand = \"a\"\n\n# [mcp_servers.old]\n# command = \"old\"\n\n[mcp_servers.files]\ncommand = \
+            \"w\" # now\n\n[mcp_servers.z]\ncommand = \"z\"\n# the end\n";
+        let server = json!({ "command": "/w", "args": ["run"] });
+        let changed = set(text, "mcp_servers", "files", &server).unwrap();
+        let old = "# [mcp_servers.old]\n# command = \"old\"\n\n[mcp_servers.files]\ncommand = \"/w\"\nargs = [\"run\"]\n\n[mcp_servers.z]";
+        assert!(changed.contains(old) && changed.ends_with("# the end\n"), "{changed}");
+        let gone = remove(text, "mcp_servers", "files").unwrap();
+        for comment in ["# mine", "# [mcp_servers.old]", "# command = \"old\"", "# the end"] {
+            assert!(gone.contains(comment), "{gone}");
+        }
+        assert!(!gone.contains("mcp_servers.files") && read(&gone).is_ok(), "{gone}");
     }
 }
