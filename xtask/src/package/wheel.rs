@@ -5,12 +5,14 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
+    time::Instant,
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
 
 use super::{NAME, Release, copy, used, write};
-use crate::run;
+use crate::{run, say};
 
 /// `uvx NAME` starts the command of that name. pip puts the interpreter's path into the first line.
 const BY_NAME: &str = "#!python
@@ -64,5 +66,37 @@ pub fn try_it(release: &Release, place: &Path) -> Result<()> {
         let mut wharf = used::command(&environment.join("bin").join(command), place);
         used::tell_time(wharf.args(used::BUILT_IN))?;
     }
+    first_minute(release, place)
+}
+
+/// From nothing to a file read, with what the README says: an empty home, the wheel, a client's config, and what it names.
+fn first_minute(release: &Release, place: &Path) -> Result<()> {
+    let (place, began) = (place.join("minute"), Instant::now());
+    write(&place.join("home/Documents/note.txt"), b"Ship the crane by Friday.")?;
+    let mut venv = used::command(Path::new("python3"), &place);
+    run(venv.args(["-m", "venv", "wharf"]))?;
+    let mut pip = used::command(&place.join("wharf/bin/pip"), &place);
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links"]);
+    run(pip.arg(&release.out).arg(NAME))?;
+    let installed = began.elapsed();
+    let mut install = used::command(&place.join("wharf/bin/wharf"), &place);
+    install.args(["install", "claude-desktop", "--builtin", "files", "home/Documents"]);
+    run(install.stdout(std::io::stderr()))?;
+    let set_up = began.elapsed();
+    let config = fs::read(place.join("home/.config/Claude/claude_desktop_config.json"))?;
+    let config: Value = serde_json::from_slice(&config)?;
+    let server = config.pointer("/mcpServers/files").context("the client's config names no `files`")?;
+    let command = server.get("command").and_then(Value::as_str).context("it names no command")?;
+    let arguments = server.get("args").and_then(Value::as_array).context("it has no arguments")?;
+    let mut named = used::command(Path::new(command), &place);
+    named.args(arguments.iter().filter_map(Value::as_str));
+    let note = place.join("home/Documents/note.txt");
+    used::call(&mut named, "read_text_file", &json!({ "path": note }), "Ship the crane by Friday.")?;
+    say(&format!(
+        "from an empty home to a file read: {:.1} s (installed {:.1}, set up {:.1})",
+        began.elapsed().as_secs_f32(),
+        installed.as_secs_f32(),
+        set_up.as_secs_f32()
+    ));
     Ok(())
 }
