@@ -318,7 +318,9 @@ async fn what_is_taken_away_stops() {
     let answer = running.event().await.unwrap();
     let said = "The operator took away during the call what your roles allowed.";
     assert_eq!((&answer["result"]["isError"], text(&answer["result"])), (&json!(true), said), "{answer}");
-    // With her role again, Ann sees how her task ended.
+    // Her task ends as the call did; a role that is back before that was never missed.
+    place.server.wait_for_nth_log("stopped a call that its caller's roles do not allow any more", 2).await;
+    // With her role again, Ann sees how it ended.
     place.folder.config(&config(&place.issuer, &place.srv, both));
     let began = std::time::Instant::now();
     let ended = loop {
@@ -331,6 +333,42 @@ async fn what_is_taken_away_stops() {
     assert!(ended.to_string().contains(said), "{ended}");
     assert_eq!(place.ask(&ben, "tasks/get", of_ben.clone()).await["result"]["status"], "working");
     place.ask(&ben, "tasks/cancel", of_ben).await;
+    place.server.terminate().await;
+}
+
+/// Clients compare the metadata with the URL that they were given, and ask for tokens for that URL.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_is_the_same_resource_at_a_url_of_its_own() {
+    let place = Place::with("[profiles.review]\nplugins = [\"echo\"]\n").await;
+    let body =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern_params(json!({}), json!({})) });
+    let headers = modern_headers(&body);
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    for name in ["review", "search", "nothing-of-this-name"] {
+        let path = format!("/mcp/{name}");
+        let refused = place.server.post_to(&path, &headers, &body).await;
+        let challenge = refused.header("www-authenticate").unwrap_or_default().to_owned();
+        assert_eq!(refused.status(), 401);
+        assert!(challenge.contains(&format!("/.well-known/oauth-protected-resource/mcp/{name}\"")), "{challenge}");
+        for slash in ["", "/"] {
+            let metadata = format!("/.well-known/oauth-protected-resource{path}{slash}");
+            let document = place.server.send("GET", &metadata, &[], b"").await.text().await;
+            let document: Value = document.parse().unwrap();
+            assert_eq!(document["resource"], format!("{RESOURCE}/{name}{slash}"), "{document}");
+        }
+    }
+    let odd = place.server.send("GET", "/.well-known/oauth-protected-resource/mcp/a/b", &[], b"").await;
+    assert_eq!(odd.status(), 404);
+    for (audience, status) in [
+        (RESOURCE.to_owned(), 200),
+        (format!("{RESOURCE}/review"), 200),
+        (format!("{RESOURCE}/a/b"), 401),
+        (format!("{RESOURCE}er"), 401),
+    ] {
+        let token = place.token("ann", json!({ "aud": audience }));
+        let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("Authorization", token.as_str())]).collect();
+        assert_eq!(place.server.post_to("/mcp/review", &headers, &body).await.status(), status, "{audience}");
+    }
     place.server.terminate().await;
 }
 
