@@ -74,13 +74,13 @@ fn first_minute(release: &Release, place: &Path) -> Result<()> {
     let (place, began) = (place.join("minute"), Instant::now());
     write(&place.join("home/Documents/note.txt"), b"Ship the crane by Friday.")?;
     let mut venv = used::command(Path::new("python3"), &place);
-    run(venv.args(["-m", "venv", "wharf"]))?;
+    run(venv.args(["-m", "venv"]).arg(place.join("wharf")))?;
     let mut pip = used::command(&place.join("wharf/bin/pip"), &place);
     pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links"]);
     run(pip.arg(&release.out).arg(NAME))?;
     let installed = began.elapsed();
     let mut install = used::command(&place.join("wharf/bin/wharf"), &place);
-    install.args(["install", "claude-desktop", "--builtin", "files", "home/Documents"]);
+    install.args(["install", "claude-desktop", "--builtin", "files"]).arg(place.join("home/Documents"));
     run(install.stdout(std::io::stderr()))?;
     let set_up = began.elapsed();
     let config = fs::read(place.join("home/.config/Claude/claude_desktop_config.json"))?;
