@@ -81,8 +81,8 @@ mod tests {
     fn a_lock_that_was_left_is_taken_away_with_what_was_begun() {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("memory.jsonl");
-        fs::write(beside(&file, ".lock"), "left").unwrap();
-        fs::write(beside(&file, ".left"), "half").unwrap();
+        fs::write(beside(&file, ".lock"), "0123456789abcdef").unwrap();
+        fs::write(beside(&file, ".0123456789abcdef"), "half").unwrap();
         let short = Patience { stale: Duration::from_millis(50), ..PATIENCE };
         let (_, changed) = change(&file, short, |graph| Ok(graph.create_entities(vec![]))).unwrap();
         assert!(!changed);
