@@ -55,32 +55,18 @@ pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
     Ok(vec![release.made(".whl")?])
 }
 
-/// As a user does, with a folder in place of the registry.
+/// As a user does, with a folder in place of the registry: from nothing to a file read, with what the README says. Then its two commands.
 pub fn try_it(release: &Release, place: &Path) -> Result<()> {
-    let environment = place.join("venv");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-    let mut pip = used::command(&environment.join("bin/pip"), place);
-    pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links"]);
-    run(pip.arg(&release.out).arg(NAME))?;
-    for command in ["wharf", NAME] {
-        let mut wharf = used::command(&environment.join("bin").join(command), place);
-        used::tell_time(wharf.args(used::BUILT_IN))?;
-    }
-    first_minute(release, place)
-}
-
-/// From nothing to a file read, with what the README says: an empty home, the wheel, a client's config, and what it names.
-fn first_minute(release: &Release, place: &Path) -> Result<()> {
-    let (place, began) = (place.join("minute"), Instant::now());
-    write(&place.join("home/Documents/note.txt"), b"Ship the crane by Friday.")?;
-    let mut venv = used::command(Path::new("python3"), &place);
-    run(venv.args(["-m", "venv"]).arg(place.join("wharf")))?;
-    let mut pip = used::command(&place.join("wharf/bin/pip"), &place);
+    let began = Instant::now();
+    let (bin, documents) = (place.join("wharf/bin"), place.join("home/Documents"));
+    write(&documents.join("note.txt"), b"Ship the crane by Friday.")?;
+    run(used::command(Path::new("python3"), place).args(["-m", "venv"]).arg(place.join("wharf")))?;
+    let mut pip = used::command(&bin.join("pip"), place);
     pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links"]);
     run(pip.arg(&release.out).arg(NAME))?;
     let installed = began.elapsed();
-    let mut install = used::command(&place.join("wharf/bin/wharf"), &place);
-    install.args(["install", "claude-desktop", "--builtin", "files"]).arg(place.join("home/Documents"));
+    let mut install = used::command(&bin.join("wharf"), place);
+    install.args(["install", "claude-desktop", "--builtin", "files"]).arg(&documents);
     run(install.stdout(std::io::stderr()))?;
     let set_up = began.elapsed();
     let config = fs::read(place.join("home/.config/Claude/claude_desktop_config.json"))?;
@@ -88,9 +74,9 @@ fn first_minute(release: &Release, place: &Path) -> Result<()> {
     let server = config.pointer("/mcpServers/files").context("the client's config names no `files`")?;
     let command = server.get("command").and_then(Value::as_str).context("it names no command")?;
     let arguments = server.get("args").and_then(Value::as_array).context("it has no arguments")?;
-    let mut named = used::command(Path::new(command), &place);
+    let mut named = used::command(Path::new(command), place);
     named.args(arguments.iter().filter_map(Value::as_str));
-    let note = place.join("home/Documents/note.txt");
+    let note = documents.join("note.txt");
     used::call(&mut named, "read_text_file", &json!({ "path": note }), "Ship the crane by Friday.")?;
     say(&format!(
         "from an empty home to a file read: {:.1} s (installed {:.1}, set up {:.1})",
@@ -98,5 +84,8 @@ fn first_minute(release: &Release, place: &Path) -> Result<()> {
         installed.as_secs_f32(),
         set_up.as_secs_f32()
     ));
+    for command in ["wharf", NAME] {
+        used::tell_time(used::command(&bin.join(command), place).args(used::BUILT_IN))?;
+    }
     Ok(())
 }

@@ -133,7 +133,7 @@ impl Current {
             // Lists that were made for callers with these roles are still good.
             new.roles = Arc::clone(&self.config.borrow().roles);
         }
-        if new.profiles.are_alike(&self.config.borrow().profiles) {
+        if new.profiles == self.config.borrow().profiles {
             // What was made of the catalog for them stays good.
             new.profiles = Arc::clone(&self.config.borrow().profiles);
         }

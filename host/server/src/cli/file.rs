@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use tempfile::NamedTempFile;
 use wharf_sandbox::Outside;
 
 use super::{
@@ -150,20 +151,17 @@ fn cannot(path: &Path, be: &str) -> String {
 
 /// The text of a file; none if there is no such file.
 pub fn read(path: &Path) -> Result<Option<String>> {
-    match fs::metadata(path)
-        .and_then(|about| if about.is_file() { fs::File::open(path) } else { Err(ErrorKind::InvalidInput.into()) })
-    {
-        Ok(file) => {
-            let mut text = String::new();
-            let read =
-                file.take(MAX_CONFIG_BYTES + 1).read_to_string(&mut text).with_context(|| cannot(path, "read"))?;
-            ensure!(read as u64 <= MAX_CONFIG_BYTES, "{}: larger than any config", text::path(path));
-            Ok(Some(text))
-        }
-        Err(error) if error.kind() == ErrorKind::InvalidInput => bail!("{}: not a file", text::path(path)),
-        Err(error) if error.kind() == ErrorKind::NotFound => check_no_link(path).map(|()| None),
-        Err(error) => Err(error).with_context(|| cannot(path, "read")),
-    }
+    let about = match fs::metadata(path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == ErrorKind::NotFound => return check_no_link(path).map(|()| None),
+        Err(error) => return Err(error).with_context(|| cannot(path, "read")),
+    };
+    ensure!(about.is_file(), "{}: not a file", text::path(path));
+    let file = fs::File::open(path).with_context(|| cannot(path, "read"))?;
+    let mut text = String::new();
+    let read = file.take(MAX_CONFIG_BYTES + 1).read_to_string(&mut text).with_context(|| cannot(path, "read"))?;
+    ensure!(read as u64 <= MAX_CONFIG_BYTES, "{}: larger than any config", text::path(path));
+    Ok(Some(text))
 }
 
 /// Where there is no file, refuses a link: what it leads to would have to be made, and not be put in its place.
@@ -197,17 +195,28 @@ pub const OWN: u32 = 0o600;
 /// The mode of a new file that others may have as well, as far as the process lets new files be.
 pub const SHARED: u32 = 0o666;
 
-/// Keeps a copy beside a file, for its owner alone. What stands at its place, a link too, is replaced and never written through.
-pub fn keep(path: &Path, contents: &[u8]) -> Result<()> {
+/// A new file beside a path, with what it is to have there.
+fn written(path: &Path, contents: &[u8], mode: u32) -> Result<NamedTempFile> {
     let folder = path.parent().context("a file lies in a folder")?;
     let unwritten = || cannot(path, "written");
-    let made =
-        tempfile::Builder::new().prefix(".wharf-").permissions(PermissionsExt::from_mode(OWN)).tempfile_in(folder);
+    let mode = PermissionsExt::from_mode(mode);
+    let made = tempfile::Builder::new().prefix(".wharf-").permissions(mode).tempfile_in(folder);
     let mut file = made.with_context(unwritten)?;
     file.write_all(contents).with_context(unwritten)?;
+    Ok(file)
+}
+
+/// Puts the new file at its path, in place of whatever is there.
+fn put(file: NamedTempFile, path: &Path) -> Result<()> {
+    let unwritten = || cannot(path, "written");
     file.as_file().sync_all().with_context(unwritten)?;
     file.persist(path).map_err(|error| error.error).with_context(unwritten)?;
     Ok(())
+}
+
+/// Keeps a copy beside a file, for its owner alone. What stands at its place, a link too, is replaced and never written through.
+pub fn keep(path: &Path, contents: &[u8]) -> Result<()> {
+    put(written(path, contents, OWN)?, path)
 }
 
 /// What [`keep`] kept. A link there is none of ours.
@@ -229,13 +238,8 @@ pub fn replace(path: &Path, contents: &[u8], new: u32) -> Result<()> {
         }
         Err(error) => return Err(error).with_context(|| cannot(path, "read")),
     };
-    let folder = path.parent().context("a file lies in a folder")?;
-    let unwritten = || cannot(&path, "written");
     // While it is written, nobody may see of a private file what its mode will not let them see.
-    let mode = PermissionsExt::from_mode(if before.is_some() { OWN } else { new });
-    let made = tempfile::Builder::new().prefix(".wharf-").permissions(mode).tempfile_in(folder);
-    let mut file = made.with_context(unwritten)?;
-    file.write_all(contents).with_context(unwritten)?;
+    let file = written(&path, contents, if before.is_some() { OWN } else { new })?;
     if let Some(before) = before {
         let own = file.as_file().metadata()?;
         if (own.uid(), own.gid()) != (before.uid(), before.gid()) {
@@ -243,11 +247,9 @@ pub fn replace(path: &Path, contents: &[u8], new: u32) -> Result<()> {
             kept.with_context(|| format!("{}: its owner or group could not be kept", text::path(&path)))?;
         }
         let mode = PermissionsExt::from_mode(before.mode() & 0o7777);
-        file.as_file().set_permissions(mode).with_context(unwritten)?;
+        file.as_file().set_permissions(mode).with_context(|| cannot(&path, "written"))?;
     }
-    file.as_file().sync_all().with_context(unwritten)?;
-    file.persist(&path).map_err(|error| error.error).with_context(unwritten)?;
-    Ok(())
+    put(file, &path)
 }
 
 #[cfg(test)]

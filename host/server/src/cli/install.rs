@@ -263,8 +263,8 @@ async fn try_out(run: &Run) -> Result<()> {
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
     let mut config = config::load(file.as_deref(), &command_line)?;
     if let Some(profile) = &run.profile {
-        let known: Vec<&str> = config.profiles.names().collect();
-        ensure!(known.contains(&profile.as_str()), "--profile: `{profile}` is none of {}", known.join(", "));
+        let known = || config.profiles.names().collect::<Vec<_>>().join(", ");
+        ensure!(config.profiles.has(profile), "--profile: `{profile}` is none of {}", known());
     }
     // Another process may write the audit log, and no call is made here.
     Arc::make_mut(&mut config.startup).audit = None;

@@ -170,9 +170,8 @@ impl Server {
     /// What a client sees of the catalog as it is now. `profile`: the one that it came for.
     pub fn view(&self, caller: &Caller, profile: Option<&str>) -> View {
         let catalog = Arc::clone(&self.published.catalog.borrow());
-        let config = self.config.borrow();
-        let rights = caller.identity().and_then(|identity| config.roles.rights(identity));
-        View { catalog, filter: Filter { rights, profile: config.profiles.find(profile) } }
+        let rights = self.rights(caller);
+        View { catalog, filter: Filter { rights, profile: self.config.borrow().profiles.find(profile) } }
     }
 
     /// How tools are listed for a client.

@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -26,6 +25,7 @@ pub enum Style {
 }
 
 /// A part of the catalog.
+#[derive(Debug)]
 pub struct Profile {
     /// None: all of it.
     pub selection: Option<Selection>,
@@ -34,10 +34,10 @@ pub struct Profile {
     number: u64,
 }
 
-/// The number is not shown: two profiles are alike if they have the same.
-impl fmt::Debug for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Profile").field("selection", &self.selection).field("style", &self.style).finish()
+/// Two are alike if the config says the same of both.
+impl PartialEq for Profile {
+    fn eq(&self, other: &Self) -> bool {
+        self.selection == other.selection && self.style == other.style
     }
 }
 
@@ -61,7 +61,7 @@ impl Profile {
 }
 
 /// All profiles of a config.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Profiles {
     /// For clients that name none. None: all of the catalog, each tool by itself.
     unnamed: Option<Arc<Profile>>,
@@ -76,11 +76,6 @@ impl Profiles {
         let unnamed = (style == Style::Search).then(|| Profile::new(None, style));
         named.insert(SEARCH.into(), Profile::new(None, Style::Search));
         Self { unnamed, named, nothing: Profile::new(Some(Selection::default()), Style::Full) }
-    }
-
-    /// Whether the config says the same of both.
-    pub fn are_alike(&self, other: &Self) -> bool {
-        format!("{self:?}") == format!("{other:?}")
     }
 
     pub fn has(&self, name: &str) -> bool {

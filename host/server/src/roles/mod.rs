@@ -128,6 +128,27 @@ impl Roles {
         let sees = Set(sees.0 | uses.0);
         Some(Rights { roles: Arc::clone(self), identity: Arc::clone(identity), uses, sees })
     }
+
+    /// Whether they still give what a caller was let in with: the use of something and, if roots matter, the folders. `before`: the
+    /// rights that the caller had then; none: everything was allowed, in all folders.
+    pub fn still_give(
+        self: &Arc<Self>,
+        identity: &Arc<Identity>,
+        before: Option<&Rights>,
+        entry: &Entry<'_>,
+        roots: bool,
+    ) -> bool {
+        if before.is_some_and(|before| Arc::ptr_eq(&before.roles, self)) {
+            return true;
+        }
+        let Some(now) = self.rights(identity) else { return true };
+        let folders_stay = || match (before.and_then(|before| before.ceilings(entry)), now.ceilings(entry)) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(before), Some(now)) => before.iter().all(|one| now.contains(one)),
+        };
+        now.check(entry).is_ok() && (!roots || folders_stay())
+    }
 }
 
 impl Rights {
@@ -172,21 +193,6 @@ impl Rights {
             all.extend(role.ceiling.as_ref()?.of(&self.identity));
         }
         Some(all)
-    }
-
-    /// Whether it still gives what these rights give of something, with these roles instead: the use of it and, if roots matter, the
-    /// folders.
-    pub fn outlast(&self, roles: &Arc<Roles>, entry: &Entry<'_>, roots: bool) -> bool {
-        if Arc::ptr_eq(&self.roles, roles) {
-            return true;
-        }
-        let Some(now) = roles.rights(&self.identity) else { return true };
-        let folders_stay = || match (self.ceilings(entry), now.ceilings(entry)) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(before), Some(now)) => before.iter().all(|one| now.contains(one)),
-        };
-        now.check(entry).is_ok() && (!roots || folders_stay())
     }
 
     /// Who makes the calls.

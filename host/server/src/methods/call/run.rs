@@ -137,18 +137,12 @@ pub async fn run_once<O: Operation>(
 
 /// Resolves when the roles of the config no longer give the caller what the call was let in with.
 async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) {
-    let has_roots = !passed.roots.all.is_empty();
-    let outlast = |now: &Arc<Config>| match (&passed.rights, ctx.caller.identity()) {
-        (Some(rights), _) => rights.outlast(&now.roles, &request.entry, has_roots),
-        // There were no roles, so everything was allowed, in all folders.
-        (None, Some(identity)) => now.roles.rights(identity).is_none_or(|rights| {
-            rights.check(&request.entry).is_ok() && (!has_roots || rights.ceilings(&request.entry).is_none())
-        }),
-        (None, None) => true,
-    };
+    let Some(identity) = ctx.caller.identity() else { return std::future::pending().await };
+    let (rights, has_roots) = (passed.rights.as_ref(), !passed.roots.all.is_empty());
     let mut config = ctx.server.config.clone();
+    let gives = |now: &Arc<Config>| now.roles.still_give(identity, rights, &request.entry, has_roots);
     // Without a change for as long as anybody can make one.
-    if config.wait_for(|now| !outlast(now)).await.is_err() {
+    if config.wait_for(|now| !gives(now)).await.is_err() {
         std::future::pending().await
     }
 }

@@ -169,19 +169,23 @@ fn structured(value: Value, bytes: usize) -> Answered {
 
 async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<Answered, RpcError> {
     let CallTool { name, arguments } = asked;
-    // What is wrong with an answer is the client's mistake.
-    let answers = retry.request_state.is_some() || retry.input_responses.is_some();
+    let answers = is_answer(&retry);
     let mut ctx = ctx.clone();
     // The client never saw the tool, so it could not repeat its arguments in headers.
     ctx.headers = None;
     let answered = Box::pin(tool::call(&ctx, Wanted { name, arguments, retry, task: None })).await;
-    if answers { answered } else { in_words(answered, "Look for it with find_tools.") }
+    in_words(answered, answers, "Look for it with find_tools.")
 }
 
-/// What the model has to do otherwise is a result. All other errors are for the client.
-fn in_words(answered: Result<Answered, RpcError>, remedy: &str) -> Result<Answered, RpcError> {
+/// Whether a call brings answers to questions.
+fn is_answer(retry: &Retry) -> bool {
+    retry.request_state.is_some() || retry.input_responses.is_some()
+}
+
+/// What the model has to do otherwise is a result. All other errors are for the client, and what is wrong with an answer is its mistake.
+fn in_words(answered: Result<Answered, RpcError>, answers: bool, remedy: &str) -> Result<Answered, RpcError> {
     match answered {
-        Err(error) if [INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND].contains(&error.code) => {
+        Err(error) if !answers && [INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND].contains(&error.code) => {
             Ok(Answered::error(format!("{}. {remedy}", error.message)))
         }
         answered => answered,
@@ -206,7 +210,7 @@ async fn list_resources(ctx: &Context) -> Answered {
 }
 
 async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<Answered, RpcError> {
-    let answers = retry.request_state.is_some() || retry.input_responses.is_some();
+    let answers = is_answer(&retry);
     let failed = match resource::read(ctx, uri, retry).await {
         Ok(ReadResult { contents }) => {
             let bytes = contents.iter().map(size).sum();
@@ -222,8 +226,7 @@ async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<Answere
         let arguments = json!({ "uri": uri });
         refused::of(ctx, Method::ReadResource, uri, Some(&arguments), uri.len(), error.code.to_string()).await;
     }
-    let answered = Answered::failed(failed);
-    if answers { answered } else { in_words(answered, "Without a URI, read_resource lists what there is.") }
+    in_words(Answered::failed(failed), answers, "Without a URI, read_resource lists what there is.")
 }
 
 fn size(contents: &ResourceContents) -> usize {
