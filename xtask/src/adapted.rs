@@ -165,7 +165,7 @@ fn downloaded(folder: &Path, package: &str, file: &str) -> Result<PathBuf> {
 
 /// The component that a test of wit-bindgen's is, compiled where Cargo keeps the crate, with the bindings that the test asks for.
 fn built(folder: &Path, test: &str) -> Result<PathBuf> {
-    add_target()?;
+    add_target(TARGET)?;
     let project = |name: &str, library: &str| -> Result<PathBuf> {
         let place = folder.join(name);
         fs::create_dir_all(&place)?;

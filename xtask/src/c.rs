@@ -1,4 +1,5 @@
-//! Builds plugins that are partly in C. The compiler is the one that authors of plugins in C have, and comes from PyPI.
+//! Compiles C for other targets than this machine: for plugins that are partly in C, and for macOS. The compiler is the one that authors
+//! of plugins in C have, and comes from PyPI.
 
 use std::{
     fs,
@@ -8,15 +9,22 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{build_guests, guest_packages, installed};
+use crate::{TARGET, build_guests, guest_packages, installed};
 
-/// What the crates that compile C give the compiler is for Rust's name of the target, which Zig does not know.
+/// What the crates that compile C give the compiler has Rust's name of the target, which Zig does not know, and, for macOS, where a
+/// kit of Apple's is, which Zig has itself.
 const COMPILER: &str = r#"#!/bin/sh
+left_out=
 for argument; do
     shift
-    case $argument in --target=*) ;; *) set -- "$@" "$argument" ;; esac
+    if [ "$left_out" ]; then left_out=; continue; fi
+    case $argument in
+        --target=* | -mmacosx-version-min=*) ;;
+        -arch | -isysroot) left_out=1 ;;
+        *) set -- "$@" "$argument" ;;
+    esac
 done
-exec "$(dirname "$0")/../tools/bin/python" -m ziglang cc -target wasm32-wasi "$@"
+exec "$(dirname "$0")/../tools/bin/python" -m ziglang cc -target ZIG_TARGET "$@"
 "#;
 
 const ARCHIVER: &str = r#"#!/bin/sh
@@ -32,19 +40,26 @@ pub fn guests(root: &Path, plugins: &[&str]) -> Result<()> {
     if let Some(unknown) = plugins.iter().find(|plugin| !known.iter().any(|known| known == *plugin)) {
         bail!("{unknown} is no plugin that is partly in C: {}", known.join(", "));
     }
+    let environment = compiler(root, TARGET, "wasm32-wasi")?;
+    let plugins: Vec<String> = plugins.iter().map(|plugin| (*plugin).to_owned()).collect();
+    build_guests(&plugins, &environment).context("the parts in C could not be compiled")
+}
+
+/// A C compiler for `target`, which Zig calls `zig_target`, as variables of the environment that crates look at.
+pub fn compiler(root: &Path, target: &str, zig_target: &str) -> Result<[(String, PathBuf); 2]> {
     let folder = root.join("target/languages");
     installed::python(&root.join("tests/languages/requirements.txt"), &folder.join("tools"))?;
-    let program = |name: &str, text: &str| -> Result<PathBuf> {
-        let file = folder.join("c").join(name);
-        fs::create_dir_all(folder.join("c"))?;
+    let programs = folder.join("c");
+    fs::create_dir_all(&programs)?;
+    let program = |name: String, text: &str| -> Result<PathBuf> {
+        let file = programs.join(name);
         fs::write(&file, text)?;
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
         Ok(file)
     };
-    let environment = [
-        ("CC_wasm32_wasip2".to_owned(), program("cc", COMPILER)?),
-        ("AR_wasm32_wasip2".to_owned(), program("ar", ARCHIVER)?),
-    ];
-    let plugins: Vec<String> = plugins.iter().map(|plugin| (*plugin).to_owned()).collect();
-    build_guests(&plugins, &environment).context("the parts in C could not be compiled")
+    let suffix = target.replace('-', "_");
+    Ok([
+        (format!("CC_{suffix}"), program(format!("cc-{zig_target}"), &COMPILER.replace("ZIG_TARGET", zig_target))?),
+        (format!("AR_{suffix}"), program("ar".to_owned(), ARCHIVER)?),
+    ])
 }

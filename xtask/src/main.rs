@@ -22,6 +22,7 @@ mod fuzz;
 mod imports;
 mod installed;
 mod languages;
+mod macos;
 mod others;
 mod package;
 mod search;
@@ -46,6 +47,7 @@ cargo xtask bench        ratios beside the official SDK without a sandbox, and b
 cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
 cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
 cargo xtask package      archive, npm, wheel, mcpb and deb of the release binary, at target/dist/; --only KIND, --check uses each; needs npm, Python 3
+cargo xtask macos        checks that wharf compiles for macOS; needs Python 3
 cargo xtask deny         licences, bans and sources of all dependencies, by cargo-deny; advisories where they can be fetched
 cargo xtask contract     docs/contract.md from wit/
 cargo xtask tidy         the rules of the house that no compiler checks
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),
+        "macos" => macos::check(&root()),
         "package" => package::run_command(&root(), rest),
         "deny" => deny::check(&root(), true),
         "contract" => contract::write(&root()),
@@ -151,7 +154,7 @@ fn guests() -> Result<()> {
 
 /// Builds plugins, with more in the environment.
 fn build_guests(packages: &[String], more: &[(String, PathBuf)]) -> Result<()> {
-    add_target()?;
+    add_target(TARGET)?;
     say(&format!("building plugins for {TARGET}: {}", packages.join(", ")));
     let mut arguments =
         vec!["build", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir", "target/guests"];
@@ -190,16 +193,16 @@ fn guest_packages(in_c: bool) -> Result<Vec<String>> {
     Ok(guests)
 }
 
-/// Adds the wasm target if rustc lacks it.
-fn add_target() -> Result<()> {
+/// Adds a target if rustc lacks it.
+fn add_target(target: &str) -> Result<()> {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().context("rustc is not installed")?;
     let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout)?.trim());
-    if sysroot.join("lib/rustlib").join(TARGET).join("lib").exists() {
+    if sysroot.join("lib/rustlib").join(target).join("lib").exists() {
         return Ok(());
     }
-    say(&format!("adding the target {TARGET}"));
-    run(Command::new("rustup").args(["target", "add", TARGET])).with_context(|| {
-        format!("the target {TARGET} is missing; install it the way Rust was installed on this machine")
+    say(&format!("adding the target {target}"));
+    run(Command::new("rustup").args(["target", "add", target])).with_context(|| {
+        format!("the target {target} is missing; install it the way Rust was installed on this machine")
     })
 }
 

@@ -19,13 +19,14 @@ use std::{
     fs,
     hash::{DefaultHasher, Hash, Hasher},
     io,
+    os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
     sync::{Arc, Weak},
 };
 
 use cap_primitives::fs::{FollowSymlinks, MetadataExt, OpenOptions, OpenOptionsExt};
 use rustix::{
-    fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, fchmod, fchown, fcntl_getfl, fcntl_setfl, openat, statat},
+    fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, fchown, fcntl_getfl, fcntl_setfl, openat, statat},
     io::Errno,
 };
 use wasmtime::component::{Linker, Resource, ResourceType};
@@ -42,7 +43,10 @@ use wasmtime_wasi::{
     runtime::spawn_blocking,
 };
 
-use crate::store::{Identity, Listed, State};
+use crate::{
+    scope::{Identity, identity_of},
+    store::{Listed, State},
+};
 
 /// The interface with exactly the version that wasmtime links. With another version these functions would stand beside wasmtime's
 /// own instead of replacing them; a test with a hostile guest notices that.
@@ -197,7 +201,7 @@ async fn next(state: &mut State, stream: Resource<Entries>) -> Answer<Option<Dir
 }
 
 fn more(own: &mut rustix::fs::Dir, most: usize) -> VecDeque<Result<Entry, ErrorCode>> {
-    let device = own.stat().map(|stat| stat.st_dev);
+    let device = own.stat().map(|stat| identity_of(&stat).0);
     // Whether listings say the numbers that files have: layered file systems say others. The first file of each chunk shows it.
     let mut says_numbers = None;
     let mut read = VecDeque::new();
@@ -237,7 +241,7 @@ fn describe(
         match own.fd().and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)) {
             Ok(stat) => {
                 kind = FileType::from_raw_mode(stat.st_mode);
-                let own = (stat.st_dev, stat.st_ino);
+                let own = identity_of(&stat);
                 if kind != FileType::Directory && says_numbers.is_none() {
                     *says_numbers = Some(own == identity);
                 }
@@ -383,11 +387,9 @@ fn open_file(
     options: &OpenOptions,
     directory: bool,
 ) -> Result<(fs::File, bool), ErrorCode> {
-    let mut look = OpenOptions::new();
-    look.read(true)._cap_fs_ext_follow(follow).custom_flags(OFlags::PATH.bits().cast_signed());
     // If there is no such file, the open below makes it or gives the error.
-    if let Ok(seen) = cap_primitives::fs::open(base, path, &look) {
-        let kind = seen.metadata()?.file_type();
+    if let Ok(seen) = cap_primitives::fs::stat(base, path, follow) {
+        let kind = seen.file_type();
         if !(kind.is_file() || kind.is_dir() || kind.is_symlink()) {
             return Err(ErrorCode::Unsupported);
         }
@@ -447,8 +449,7 @@ fn keep_mode(source: &fs::File, old: &Path, target: &fs::File, new: &Path) -> io
         fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).ok();
     }
     // Set-user-ID and similar bits are left out: a file that a guest wrote must not run with the rights of its owner.
-    fchmod(&file, Mode::from_raw_mode(MetadataExt::mode(&replaced) & 0o777))?;
-    Ok(())
+    file.set_permissions(fs::Permissions::from_mode(MetadataExt::mode(&replaced) & 0o777))
 }
 
 /// Sets the times of the file that a link leads to, which is opened with `open_at`: WASI's own function would open anything,

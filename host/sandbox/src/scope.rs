@@ -30,8 +30,8 @@ pub struct Scope {
 /// A scope in a form that can be compared. A directory is the same if it is the same on disk, not if its path is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reach {
-    /// For each directory: the guest's path, its device and inode numbers, and whether the guest may write.
-    pub(crate) directories: Vec<(String, (Device, u64), bool)>,
+    /// For each directory: the guest's path, its identity, and whether the guest may write.
+    pub(crate) directories: Vec<(String, Identity, bool)>,
     pub(crate) environment: Vec<(String, String)>,
     /// The number of its network.
     pub(crate) network: Option<u64>,
@@ -56,11 +56,18 @@ impl Scope {
     }
 }
 
-/// The number of a device, as the system has it.
-#[cfg(target_vendor = "apple")]
-type Device = i32;
-#[cfg(not(target_vendor = "apple"))]
-type Device = u64;
+/// The device number and the inode number of a file.
+pub(crate) type Identity = (u64, u64);
+
+/// The identity in what the system says about a file.
+pub(crate) fn identity_of(stat: &rustix::fs::Stat) -> Identity {
+    // macOS numbers devices with an `i32`. WASI's own functions widen it as this does, and guests compare the two.
+    #[cfg(target_vendor = "apple")]
+    let device = i64::from(stat.st_dev).cast_unsigned();
+    #[cfg(not(target_vendor = "apple"))]
+    let device = stat.st_dev;
+    (device, stat.st_ino)
+}
 
 /// A directory that is open to a call. It is held by an open handle, so that its path is never resolved again.
 #[derive(Clone)]
@@ -69,7 +76,7 @@ pub struct Directory {
     pub guest_path: String,
     /// Whether files in it can be changed, added and removed.
     pub writable: bool,
-    identity: Option<(Device, u64)>,
+    identity: Option<Identity>,
     /// The host knows it by the same path.
     pub(crate) under_own_name: bool,
     pub(crate) handle: wasmtime_wasi::filesystem::Dir,
@@ -85,10 +92,10 @@ impl Directory {
             (FsPerms::ReadOnly, OpenMode::READ)
         };
         // While the handle is open, the system does not give the directory's numbers to another one.
-        let identity_of = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
-        let identity = rustix::fs::fstat(&handle).ok().map(identity_of);
+        let identity = rustix::fs::fstat(&handle).ok().map(|stat| identity_of(&stat));
         let guest_path = guest_path.into();
-        let under_own_name = identity.is_some() && rustix::fs::stat(&guest_path).ok().map(identity_of) == identity;
+        let named = rustix::fs::stat(&guest_path).ok().map(|stat| identity_of(&stat));
+        let under_own_name = identity.is_some() && named == identity;
         let handle = wasmtime_wasi::filesystem::Dir::new(handle, permissions, mode, false);
         Self { guest_path, writable, identity, under_own_name, handle }
     }

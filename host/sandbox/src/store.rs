@@ -28,7 +28,7 @@ use crate::{
     masked::Masked,
     output::{Capture, Collected},
     runtime::Pace,
-    scope::{Directory, Events, NoEvents, PluginSpec, Scope, Wait},
+    scope::{Directory, Events, Identity, NoEvents, PluginSpec, Scope, Wait},
     traces::Traces,
     traffic::{Traffic, denied},
 };
@@ -137,9 +137,6 @@ pub(crate) struct State {
     /// The last field, so that it is dropped, and the handles are given back, after the files have been closed.
     handles: Share,
 }
-
-/// The device number and the inode number of a file.
-pub(crate) type Identity = (u64, u64);
 
 /// The entry of a folder that was passed on to the guest last.
 pub(crate) struct Listed {

@@ -5,11 +5,13 @@ use std::process::ExitCode;
 use clap::Parser;
 
 /// Calls allocate and free much memory in small pieces, on any thread. jemalloc returns unused memory to the system within
-/// seconds, even that of threads that do not run again.
+/// seconds, even that of threads that do not run again. Elsewhere than on Linux the system's own allocator serves.
+#[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Read by the allocator when it starts; the format is jemalloc's.
+#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the only way to configure the allocator without the environment of the process")]
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static ALLOCATOR_OPTIONS: &[u8] = b"background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:0,lg_tcache_max:18\0";

@@ -5,7 +5,7 @@ use std::{net, os::unix, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use listenfd::ListenFd;
-use rustix::net::sockopt::socket_acceptconn;
+use rustix::net::getpeername;
 use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
 
@@ -36,12 +36,13 @@ pub(super) fn passed() -> Result<Vec<Passed>> {
 
 impl Passed {
     pub(super) fn into_socket(self) -> Result<Socket> {
-        let accepts = match &self {
-            Self::Tcp(socket) => socket_acceptconn(socket),
-            Self::Unix(socket) => socket_acceptconn(socket),
+        // A connection has somebody at its other end.
+        let peer = match &self {
+            Self::Tcp(socket) => getpeername(socket),
+            Self::Unix(socket) => getpeername(socket),
         };
         ensure!(
-            accepts.unwrap_or_default(),
+            peer.is_err(),
             "the manager of services passed a connection in place of a socket that accepts them; set `Accept=no` in the socket's unit"
         );
         let context = "a socket that the manager of services passed cannot be used";
