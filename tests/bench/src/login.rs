@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use rcgen::{KeyPair, PKCS_ED25519};
+use rcgen::{KeyPair, PKCS_ED25519, SigningKey};
 use serde_json::json;
 
 use crate::{
@@ -21,12 +20,14 @@ pub async fn rows(built: &Built, effort: &Effort, report: &mut Report, plain: &H
     let key = KeyPair::generate_for(&PKCS_ED25519)?;
     let x = URL_SAFE_NO_PAD.encode(key.public_key_raw());
     let keys = json!({ "keys": [{ "kty": "OKP", "crv": "Ed25519", "x": x, "kid": "one", "alg": "EdDSA" }] });
-    let header = Header { kid: Some("one".into()), ..Header::new(Algorithm::EdDSA) };
+    let header = json!({ "alg": "EdDSA", "kid": "one" });
     let claims = json!({
         "iss": "https://id.example.com", "aud": "https://mcp.example.com/mcp", "sub": "ann", "scope": "mcp", "groups": ["echo"],
         "exp": 9_999_999_999_u64,
     });
-    let token = jsonwebtoken::encode(&header, &claims, &EncodingKey::from_ed_der(&key.serialize_der()))?;
+    let part = |part: &serde_json::Value| URL_SAFE_NO_PAD.encode(part.to_string());
+    let signed = format!("{}.{}", part(&header), part(&claims));
+    let token = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(key.sign(signed.as_bytes())?));
     let auth = "[http]\npublic_url = 'https://mcp.example.com/mcp'\n[auth]\nscopes = ['mcp']\n[[auth.issuers]]\n\
         url = 'https://id.example.com'\njwks_file = 'keys.json'\n";
     for (name, roles, target) in [

@@ -22,36 +22,45 @@ use base64::{
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 use e2e::{Value, json};
-use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use parking_lot::Mutex;
-use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
+use ring::{
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair},
+};
 use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::RESOURCE;
+
+type Signs = Arc<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>;
 
 /// A key and the name under which it is published.
 #[derive(Clone)]
 pub struct Key {
     pub kid: &'static str,
-    signs: EncodingKey,
-    algorithm: Algorithm,
+    signs: Signs,
+    algorithm: &'static str,
     public: Value,
 }
 
 impl Key {
     pub fn new(kid: &'static str) -> Self {
-        let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+        let (random, kind) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
+        let document = EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
+        let pair = EcdsaKeyPair::from_pkcs8(kind, document.as_ref(), &random).unwrap();
         // A byte that says how the point is written, and its two coordinates.
-        let (x, y) = pair.public_key_raw()[1..].split_at(32);
+        let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
         let public = json!({ "kty": "EC", "crv": "P-256", "x": base64(x), "y": base64(y), "kid": kid, "use": "sig" });
-        Self { kid, signs: EncodingKey::from_ec_der(&pair.serialize_der()), algorithm: Algorithm::ES256, public }
+        let signs = Arc::new(move |message: &[u8]| pair.sign(&random, message).unwrap().as_ref().to_vec());
+        Self { kid, signs, algorithm: "ES256", public }
     }
 
     pub fn ed(kid: &'static str) -> Self {
-        let pair = KeyPair::generate_for(&PKCS_ED25519).unwrap();
-        let x = base64(pair.public_key_raw());
+        let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+        let pair = Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap();
+        let x = base64(pair.public_key().as_ref());
         let public = json!({ "kty": "OKP", "crv": "Ed25519", "x": x, "kid": kid, "alg": "EdDSA" });
-        Self { kid, signs: EncodingKey::from_ed_der(&pair.serialize_der()), algorithm: Algorithm::EdDSA, public }
+        let signs = Arc::new(move |message: &[u8]| pair.sign(message).as_ref().to_vec());
+        Self { kid, signs, algorithm: "EdDSA", public }
     }
 
     /// As it is published.
@@ -59,12 +68,14 @@ impl Key {
         self.public.clone()
     }
 
-    pub fn sign(&self, header: &Header, claims: &Value) -> String {
-        jsonwebtoken::encode(header, claims, &self.signs).unwrap()
+    pub fn sign(&self, header: &Value, claims: &Value) -> String {
+        let message = format!("{}.{}", base64(header.to_string()), base64(claims.to_string()));
+        let signature = base64((self.signs)(message.as_bytes()));
+        format!("{message}.{signature}")
     }
 
-    pub fn header(&self) -> Header {
-        Header { kid: Some(self.kid.into()), ..Header::new(self.algorithm) }
+    pub fn header(&self) -> Value {
+        json!({ "typ": "JWT", "alg": self.algorithm, "kid": self.kid })
     }
 
     /// Signs claims.
@@ -161,7 +172,7 @@ impl Issuer {
     }
 }
 
-fn base64(bytes: &[u8]) -> String {
+fn base64(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 

@@ -32,6 +32,7 @@ mod introspection;
 mod keys;
 pub mod metadata;
 pub mod settings;
+mod signature;
 mod token;
 mod verified;
 

@@ -4,7 +4,6 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::Stdio,
     time::Duration,
 };
 
@@ -12,7 +11,7 @@ use clap::Parser;
 
 use super::Finding;
 use crate::{
-    base::{guard, paths::FileId, text},
+    base::{guard, paths::FileId, program, text},
     cli::{
         arguments::{Arguments, Command, Run},
         file::read,
@@ -23,6 +22,8 @@ use crate::{
 
 /// How long another wharf may take to say its version.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The most bytes that it may print for that.
+const LONGEST_VERSION: usize = 80;
 
 pub async fn look() -> Vec<Finding> {
     let places = match Places::here() {
@@ -88,15 +89,13 @@ async fn problem(client: &Client, server: &Server) -> Option<(String, String)> {
 
 /// What is wrong with another binary.
 async fn other(command: &str) -> Option<String> {
-    let mut said = tokio::process::Command::new(command);
-    said.arg("--version").env_clear().stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let said = match tokio::time::timeout(PATIENCE, said.output()).await {
-        Ok(Ok(output)) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-        Ok(_) => return Some(format!("{command} does not start")),
-        Err(_) => return Some(format!("{command} does not say its version within {} s", PATIENCE.as_secs())),
+    let asked = [command.to_owned(), "--version".to_owned()];
+    let said = match program::run(&asked, b"", LONGEST_VERSION, PATIENCE).await {
+        Ok(said) => said.trim().to_owned(),
+        Err(error) => return Some(format!("{command} does not say its version: {error:#}")),
     };
     let own = format!("wharf {}", env!("CARGO_PKG_VERSION"));
-    (said != own).then(|| format!("{command} is `{}`, and this is `{own}`", said.chars().take(80).collect::<String>()))
+    (said != own).then(|| format!("{command} is `{}`, and this is `{own}`", text::escaped(&said)))
 }
 
 /// What is wrong with what this binary would be told.
