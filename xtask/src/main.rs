@@ -46,7 +46,8 @@ cargo xtask service      the unit under systemd and the image in a container; --
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
 cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
 cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
-cargo xtask package      archive, npm, wheel, mcpb and deb of the release binary, at target/dist/; --only KIND, --check uses each; needs npm, Python 3
+cargo xtask package      a small binary at target/shipped/wharf, and archive, npm, wheel, mcpb and deb of it at target/dist/; --binary FILE for
+                         another one, --only KIND, --check uses each; needs npm, Python 3
 cargo xtask macos        checks that wharf compiles for macOS; needs Python 3
 cargo xtask deny         licences, bans and sources of all dependencies, by cargo-deny; advisories where they can be fetched
 cargo xtask contract     docs/contract.md from wit/
@@ -243,6 +244,13 @@ fn native(more: &[&str]) -> Result<()> {
     let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
     arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
     cargo(&arguments)
+}
+
+/// Builds the binary that is packaged.
+fn shipped() -> Result<()> {
+    guests()?;
+    say("building target/shipped/wharf (11 to 14 minutes on two cores; the last five are one long step)");
+    cargo(&["build", "--locked", "--profile", "shipped", "--bin", "wharf"])
 }
 
 fn test() -> Result<()> {

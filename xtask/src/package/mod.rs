@@ -64,8 +64,8 @@ pub fn run_command(root: &Path, rest: &[String]) -> Result<()> {
     let binary = match binary {
         Some(binary) => binary.canonicalize().with_context(|| binary.display().to_string())?,
         None => {
-            crate::prepare(&[])?;
-            root.join("target/release/wharf")
+            crate::shipped()?;
+            root.join("target/shipped/wharf")
         }
     };
     let release = Release::set_up(root, &binary, target.as_deref())?;
