@@ -143,7 +143,7 @@ fn build(plugins: &[String]) -> Result<()> {
 
 /// The plugins that the demo shows. They are always built by themselves: together with others, cargo would choose more features of
 /// what they share, and what the demo compiled would be compiled once more for everything else.
-const SHOWN: [&str; 3] = ["files", "hello", "time"];
+const SHOWN: [&str; 4] = ["echo", "files", "hello", "time"];
 
 /// Builds every plugin of the repository that Rust alone builds, and puts it at `target/plugins/<name>.wasm`.
 fn guests() -> Result<()> {
@@ -210,7 +210,7 @@ fn add_target(target: &str) -> Result<()> {
 fn demo(rest: &[String]) -> Result<()> {
     build_guests(&SHOWN.map(String::from), &[])?;
     native(&["demo"])?;
-    run(Command::new(root().join("target/release/demo")).args(rest))
+    run(Command::new(root().join("target/release/demo")).arg(format!("--plugins={}", SHOWN.join(","))).args(rest))
 }
 
 fn soak(rest: &[String]) -> Result<()> {

@@ -115,7 +115,7 @@ fn say(text: &str) {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?.to_path_buf();
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("no workspace")?.to_path_buf();
     let queries = std::fs::read_to_string(workspace.join("tests/search/queries.toml"))?;
     let Queries { query: queries } = toml::from_str(&queries)?;
     let installed = workspace.join("target/search");

@@ -73,10 +73,24 @@ fn step(text: &str) {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let stay = std::env::args().any(|argument| argument == "--serve");
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?.to_path_buf();
+    let (mut stay, mut plugins) = (false, Vec::new());
+    for argument in std::env::args().skip(1) {
+        match argument.strip_prefix("--plugins=") {
+            Some(names) => plugins = names.split(',').map(str::to_owned).collect(),
+            None if argument == "--serve" => stay = true,
+            None => bail!("there is no {argument}; there is --serve"),
+        }
+    }
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("no workspace")?.to_path_buf();
     let binary = workspace.join("target/release/wharf");
-    let built = workspace.join("target/plugins");
+    // Only what was built for this: others may lie there that a fresh checkout does not have.
+    let built = |name: &str| -> Result<PathBuf> {
+        ensure!(
+            plugins.iter().any(|known| known == name),
+            "{name} is not among the plugins that are built for the demo"
+        );
+        Ok(workspace.join("target/plugins").join(format!("{name}.wasm")))
+    };
     let folder = tempfile::tempdir()?;
     let home = folder.path().canonicalize()?;
     let (project, other) = (home.join("project"), home.join("other"));
@@ -86,7 +100,7 @@ async fn main() -> Result<()> {
     std::fs::write(project.join("notes.txt"), "Ship the crane by Friday.\n")?;
     std::fs::write(other.join("diary.txt"), "Nobody opened this folder yet.\n")?;
     for (from, to) in [("hello", "greeter"), ("time", "time"), ("files", "files")] {
-        std::fs::copy(built.join(format!("{from}.wasm")), home.join(format!("plugins/{to}.wasm")))?;
+        std::fs::copy(built(from)?, home.join(format!("plugins/{to}.wasm")))?;
     }
     let config = home.join("wharf.toml");
     std::fs::write(
@@ -156,7 +170,7 @@ async fn main() -> Result<()> {
     ensure!(!read.is_error && read.text.contains("Nobody opened"));
 
     step("a plugin is replaced while the client is connected");
-    replace(&built.join("echo.wasm"), &home.join("plugins/greeter.wasm"))?;
+    replace(&built("echo")?, &home.join("plugins/greeter.wasm"))?;
     tokio::time::timeout(PATIENCE, changes.recv()).await.context("no list_changed arrived")?;
     let names = tools(&client).await?;
     say(&format!("list_changed arrived; the tools are now: {}", names.join(", ")));
@@ -186,7 +200,7 @@ async fn main() -> Result<()> {
     say(&format!("read {notes}: {}", read.text.trim()));
     ensure!(!read.is_error);
     let mut changes = new.listen(SubscriptionFilter::builder().tools_list_changed().build()).await?;
-    replace(&built.join("hello.wasm"), &home.join("plugins/greeter.wasm"))?;
+    replace(&built("hello")?, &home.join("plugins/greeter.wasm"))?;
     let told =
         tokio::time::timeout(PATIENCE, changes.next()).await.context("no list_changed on the subscription")??;
     ensure!(matches!(told, Some(ServerNotification::ToolListChangedNotification(_))));
@@ -200,7 +214,7 @@ async fn main() -> Result<()> {
     }
     finish(client).await?;
     say("\nAll of it held. To use wharf from an MCP client, paste this into its configuration:\n");
-    let plugin = built.join("files.wasm");
+    let plugin = built("files")?;
     say(&format!(
         "{{\n  \"mcpServers\": {{\n    \"wharf\": {{\n      \"command\": \"{}\",\n      \"args\": [\"run\", \"--allow\", \
          \"roots=read-write\", \"{}\"]\n    }}\n  }}\n}}",
