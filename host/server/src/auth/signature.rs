@@ -32,13 +32,19 @@ pub fn is_good(algorithm: Algorithm, key: &DecodingKey, signed: &[u8], signature
     }
     match (check, key.kind()) {
         (Check::Rsa(check), DecodingKeyKind::RsaModulusExponent { n, e }) => {
-            RsaPublicKeyComponents { n, e }.verify(check, signed, signature).is_ok()
+            RsaPublicKeyComponents { n: number(n), e: number(e) }.verify(check, signed, signature).is_ok()
         }
         (Check::Other(check), DecodingKeyKind::SecretOrDer(key)) => {
             UnparsedPublicKey::new(check, key).verify(signed, signature).is_ok()
         }
         _ => false,
     }
+}
+
+/// The digits of a number. Some issuers write a zero before them, which the standard forbids and the library refuses.
+fn number(bytes: &[u8]) -> &[u8] {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    bytes.get(zeros..).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -86,6 +92,15 @@ mod tests {
         for one in &all {
             assert!(one.is_good(), "{:?}", one.algorithm);
         }
+    }
+
+    #[test]
+    fn a_key_may_begin_with_a_zero() {
+        let one = signed("good").swap_remove(0);
+        let DecodingKeyKind::RsaModulusExponent { n, e } = one.key.kind() else { panic!("it is for RSA") };
+        let zero = |bytes: &[u8]| [&[0], bytes].concat();
+        let key = DecodingKey::from_rsa_raw_components(&zero(n), &zero(e));
+        assert!(is_good(one.algorithm, &key, one.message.as_bytes(), &one.signature));
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! The manager of services that started wharf, such as systemd: sockets that it passes, and what it is told. Without one, nothing of
 //! this has any effect.
 
-use std::{net, os::unix, time::Duration};
+use std::{net, os::fd::AsFd, os::unix, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use listenfd::ListenFd;
-use rustix::net::getpeername;
 use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
 
@@ -36,13 +35,12 @@ pub(super) fn passed() -> Result<Vec<Passed>> {
 
 impl Passed {
     pub(super) fn into_socket(self) -> Result<Socket> {
-        // A connection has somebody at its other end.
-        let peer = match &self {
-            Self::Tcp(socket) => getpeername(socket),
-            Self::Unix(socket) => getpeername(socket),
+        let accepts = match &self {
+            Self::Tcp(socket) => accepts(socket),
+            Self::Unix(socket) => accepts(socket),
         };
         ensure!(
-            peer.is_err(),
+            accepts,
             "the manager of services passed a connection in place of a socket that accepts them; set `Accept=no` in the socket's unit"
         );
         let context = "a socket that the manager of services passed cannot be used";
@@ -57,6 +55,18 @@ impl Passed {
             }
         })
     }
+}
+
+/// Whether the system says of this socket that it accepts connections.
+#[cfg(not(target_vendor = "apple"))]
+fn accepts(socket: impl AsFd) -> bool {
+    rustix::net::sockopt::socket_acceptconn(socket).unwrap_or_default()
+}
+
+/// macOS has no manager that passes sockets in this way.
+#[cfg(target_vendor = "apple")]
+fn accepts(_: impl AsFd) -> bool {
+    true
 }
 
 fn tell(states: &[NotifyState<'_>]) {
