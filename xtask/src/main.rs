@@ -111,10 +111,17 @@ fn root() -> PathBuf {
     manifest.parent().unwrap_or(manifest).to_path_buf()
 }
 
-/// Runs cargo. Every build of the host has the plugins in itself, since cargo would build it anew whenever that changed.
+/// Runs cargo.
 fn cargo(arguments: &[&str]) -> Result<()> {
+    cargo_with(arguments, &[])
+}
+
+/// Runs cargo, with more in the environment. Every build of the host has the plugins in itself, since cargo would build it anew
+/// whenever that changed.
+fn cargo_with(arguments: &[&str], more: &[(String, PathBuf)]) -> Result<()> {
     let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    run(cargo.args(arguments).env("WHARF_BUILTINS", plugins()))
+    let more = more.iter().map(|(name, value)| (name, value));
+    run(cargo.args(arguments).envs(more).env("WHARF_BUILTINS", plugins()))
 }
 
 /// Where the plugins of the repository are, once they are built.
@@ -162,8 +169,7 @@ fn build_guests(packages: &[String], more: &[(String, PathBuf)]) -> Result<()> {
     for package in packages {
         arguments.extend(["--package", package]);
     }
-    let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    run(cargo.args(&arguments).envs(more.iter().map(|(name, value)| (name, value))))?;
+    cargo_with(&arguments, more)?;
     let from = root().join("target/guests").join(TARGET).join("guest");
     let to = plugins();
     std::fs::create_dir_all(&to)?;
