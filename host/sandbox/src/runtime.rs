@@ -163,10 +163,9 @@ impl<T: Send + 'static> Run<T> {
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         self.stage = match stage {
             Stage::Here(call) => {
-                tracing::debug!("a call computes through a tick, so it goes on with the threads for guests");
-                let long = LongCall::new(&self.turns);
-                let turn = PollSemaphore::new(Arc::clone(&self.turns.gate));
-                Stage::Elsewhere(AbortOnDropHandle::new(handle.spawn(InTurns { call, turn, _long: long })))
+                let mut call = InTurns::new(call, &self.turns, &self.pace);
+                call.count_if_long();
+                Stage::Elsewhere(AbortOnDropHandle::new(handle.spawn(call)))
             }
             other => other,
         };
@@ -198,11 +197,13 @@ impl<T: Send + 'static> Future for Run<T> {
     }
 }
 
-/// Counts a call among its plugin's long ones until it is dropped.
+/// Counts a call among its plugin's long ones until it is dropped. Only a call that computed through a tick itself is one: if those
+/// counted too that merely followed a long call to the threads for guests, calls that overlap would keep each other there.
 struct LongCall(Arc<AtomicUsize>);
 
 impl LongCall {
     fn new(turns: &Turns) -> Self {
+        tracing::debug!("a call computes through a tick, so it goes on with the threads for guests");
         turns.long_calls.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(&turns.long_calls))
     }
@@ -217,8 +218,23 @@ impl Drop for LongCall {
 /// A call that takes a turn for each poll and gives it back afterwards.
 struct InTurns<T> {
     call: Pin<Box<dyn Future<Output = T> + Send>>,
+    turns: Turns,
     turn: PollSemaphore,
-    _long: LongCall,
+    pace: Arc<Pace>,
+    long: Option<LongCall>,
+}
+
+impl<T> InTurns<T> {
+    fn new(call: Pin<Box<dyn Future<Output = T> + Send>>, turns: &Turns, pace: &Arc<Pace>) -> Self {
+        let turn = PollSemaphore::new(Arc::clone(&turns.gate));
+        Self { call, turns: turns.clone(), turn, pace: Arc::clone(pace), long: None }
+    }
+
+    fn count_if_long(&mut self) {
+        if self.long.is_none() && self.pace.overran() {
+            self.long = Some(LongCall::new(&self.turns));
+        }
+    }
 }
 
 impl<T> Future for InTurns<T> {
@@ -226,7 +242,9 @@ impl<T> Future for InTurns<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let turn = ready!(self.turn.poll_acquire(cx));
+        self.pace.resume();
         let polled = self.call.as_mut().poll(cx);
+        self.count_if_long();
         drop(turn);
         polled
     }
@@ -252,5 +270,48 @@ mod tests {
         ticks.advance();
         pace.tick();
         assert!(pace.overran());
+    }
+
+    /// A call that gives way once, and before it computes through a tick if it is to.
+    async fn call(ticks: Arc<Ticks>, pace: Arc<Pace>, computes: bool, end: Arc<tokio::sync::Notify>) {
+        if computes {
+            ticks.advance();
+            pace.tick();
+        }
+        tokio::task::yield_now().await;
+        end.notified().await;
+    }
+
+    #[tokio::test]
+    async fn a_call_that_follows_a_long_one_is_not_long_itself() {
+        let runtime = GuestRuntime::new().unwrap();
+        let (turns, ticks) = (runtime.turns(), Arc::<Ticks>::default());
+        let long = || turns.long_calls.load(Ordering::Relaxed);
+        let begin = |computes| {
+            let (pace, end) = (Arc::new(Pace::new(&ticks)), Arc::<tokio::sync::Notify>::default());
+            let run = runtime.run(call(ticks.clone(), pace.clone(), computes, end.clone()), &turns, pace);
+            (run, end)
+        };
+        let (mut first, end_first) = begin(true);
+        // It is polled where it begins, and leaves.
+        let polled = std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut first).poll(cx))).await;
+        assert!(polled.is_pending() && long() == 1);
+        // These two begin on the threads for guests. The one that computes there counts too.
+        let (follower, end_follower) = begin(false);
+        let (second, end_second) = begin(true);
+        while long() < 2 {
+            tokio::task::yield_now().await;
+        }
+        end_first.notify_one();
+        end_second.notify_one();
+        first.await.unwrap();
+        second.await.unwrap();
+        assert_eq!(long(), 0, "the follower is still under way");
+        // So the next call stays where it begins.
+        let pace = Arc::new(Pace::new(&ticks));
+        let next = runtime.run(std::future::ready(()), &turns, pace);
+        assert!(matches!(next.stage, Stage::Here(_)));
+        end_follower.notify_one();
+        follower.await.unwrap();
     }
 }
