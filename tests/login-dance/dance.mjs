@@ -51,6 +51,8 @@ const LIBRARIES = [
     name: `@modelcontextprotocol/sdk ${version('@modelcontextprotocol/sdk')}`,
     make: (url, given) => version1(modules, url, given),
     eras: false,
+    // It gives up on a call that is refused just when another one of its calls is sent again with a new token.
+    refusedTogether: true,
     // With a refresh token it refreshes when it should log in again, gets no further scope, and gives up.
     stepping: CLIENTS.brief,
   },

@@ -25,18 +25,18 @@ const WAYS = [
 
 /**
  * All ways of one library. `make(url, options)` gives a client; `eras`: whether it speaks 2026-07-28 too; `once`: whether it
- * refreshes once for several calls.
+ * refreshes once for several calls; `refusedTogether`: whether it works only if calls that are made at once are refused at once.
  */
-export async function dances(name, make, { eras, once }, wharf, provider) {
+export async function dances(name, make, { eras, once, refusedTogether }, wharf, provider) {
   for (const way of WAYS) {
     if (way.modern && !eras) continue;
     const era = eras ? (way.modern ? ', 2026-07-28' : ', handshake') : '';
     const client = once && way.client === CLIENTS.steady ? CLIENTS.public : way.client;
-    await dance(`${name}${era}, ${way.way}`, make, { ...way, client }, wharf, provider);
+    await dance(`${name}${era}, ${way.way}`, make, { ...way, client, refusedTogether }, wharf, provider);
   }
 }
 
-async function dance(group, make, { modern, client: known, slash, atOnce = 1 }, wharf, provider) {
+async function dance(group, make, { modern, client: known, slash, atOnce = 1, refusedTogether }, wharf, provider) {
   const url = slash ? `${wharf.url}/` : wharf.url;
   const client = make(url, { issuer: provider.issuer, client: known, account: 'ann', modern });
   const from = wharf.seen.length;
@@ -66,6 +66,7 @@ async function dance(group, make, { modern, client: known, slash, atOnce = 1 }, 
   );
   // It was shown with the other URL that the session goes on.
   if (begun && !slash) {
+    if (refusedTogether && atOnce > 1) wharf.refuseTogether(atOnce);
     await check(group, 'refresh', () => goOn(client, first, { modern, atOnce, known }, entries), seen);
     if (!modern) await check(group, 'the stream comes back', () => comeBack(entries), seen);
   }

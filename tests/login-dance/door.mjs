@@ -11,9 +11,26 @@ export const cut = (token) => token?.replace(/^(Bearer )?(.{6}).*?(.{6})$/s, '$1
 /**
  * Opens a door. `seen` has one entry for each request: its method and path, of JSON-RPC the method and the tool, its session and
  * its token, and the status, challenge and session of the answer.
+ *
+ * `refuseTogether(count)`: as many of the next answers with 401 are passed on at once, when the last of them is there.
  */
 export async function openDoor() {
   const self = { seen: [], target: undefined };
+  let gathering = 0;
+  let gathered = [];
+  self.refuseTogether = (count) => (gathering = count);
+
+  /** Passes an answer on, or keeps it until those it goes with are there. */
+  function passOn(status, pass) {
+    if (status !== 401 || gathering === 0) return pass();
+    gathered.push(pass);
+    gathering -= 1;
+    if (gathering > 0) return;
+    const all = gathered;
+    gathered = [];
+    for (const each of all) each();
+  }
+
   const server = createServer(async (request, response) => {
     const body = await read(request).catch(() => '');
     const entry = note(request, body);
@@ -31,9 +48,11 @@ export async function openDoor() {
       entry.given = answer.headers['mcp-session-id'];
       answer.on('end', () => (entry.ended = true));
       answer.on('error', () => response.destroy());
-      response.writeHead(answer.statusCode, answer.headers);
-      response.flushHeaders();
-      answer.pipe(response);
+      passOn(answer.statusCode, () => {
+        response.writeHead(answer.statusCode, answer.headers);
+        response.flushHeaders();
+        answer.pipe(response);
+      });
     });
     onward.on('error', () => response.destroy());
     response.on('close', () => onward.destroy());

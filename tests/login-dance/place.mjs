@@ -59,6 +59,7 @@ export async function place(where, name, provider, { tokens = {}, roles = false,
     near: server.url,
     root,
     seen: door.seen,
+    refuseTogether: door.refuseTogether,
     log: server.log,
     stop: async () => {
       door.close();
