@@ -16,10 +16,8 @@ use cargo_metadata::MetadataCommand;
 mod adapted;
 mod c;
 mod conformance;
-mod contract;
 mod deny;
 mod fuzz;
-mod imports;
 mod installed;
 mod languages;
 mod macos;
@@ -27,8 +25,6 @@ mod others;
 mod package;
 mod search;
 mod service;
-mod shown;
-mod tidy;
 
 const USAGE: &str = "\
 cargo xtask build        the release binary at target/release/wharf, every plugin at target/plugins/; [PLUGIN] that is partly in C
@@ -84,8 +80,8 @@ fn main() -> ExitCode {
         "macos" => macos::check(&root()),
         "package" => package::run_command(&root(), rest),
         "deny" => deny::check(&root(), true),
-        "contract" => contract::write(&root()),
-        "tidy" => tidy::check(&root()),
+        "contract" => tidy(&["contract"]),
+        "tidy" => tidy(&[]),
         _ => {
             say(USAGE);
             return if command == "help" { ExitCode::SUCCESS } else { ExitCode::from(2) };
@@ -122,6 +118,11 @@ fn cargo_with(arguments: &[&str], more: &[(String, PathBuf)]) -> Result<()> {
     let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     let more = more.iter().map(|(name, value)| (name, value));
     run(cargo.args(arguments).envs(more).env("WHARF_BUILTINS", plugins()))
+}
+
+/// The rules of the house that no compiler checks. What reads Rust and WIT for them is compiled only when it is wanted.
+fn tidy(arguments: &[&str]) -> Result<()> {
+    cargo(&[&["run", "--quiet", "--locked", "--package", "tidy", "--"], arguments].concat())
 }
 
 /// Where the plugins of the repository are, once they are built.
@@ -245,7 +246,7 @@ fn prepare(more: &[&str]) -> Result<()> {
 /// is tested is not what is shipped.
 fn native(more: &[&str]) -> Result<()> {
     say(
-        "building target/release/wharf (about 10 minutes the first time, on two cores; most of it is the compiler of plugins)",
+        "building target/release/wharf (about 8 minutes the first time, on two cores; most of it is the compiler of plugins)",
     );
     let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
     arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
@@ -261,7 +262,7 @@ fn shipped() -> Result<()> {
 
 fn test() -> Result<()> {
     cargo(&["fmt", "--all", "--check"]).context("run `cargo fmt --all`")?;
-    tidy::check(&root())?;
+    tidy(&[])?;
     deny::check(&root(), false)?;
     prepare(&[])?;
     cargo(&["clippy", "--locked", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;

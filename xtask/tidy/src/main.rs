@@ -1,19 +1,32 @@
-//! Checks the rules of the house that no compiler checks.
+//! Checks the rules of the house that no compiler checks; with the argument `contract`, writes docs/contract.md.
 
-use std::{fs, path::Path};
+#![expect(clippy::disallowed_methods, reason = "it works on the project's files")]
+
+use std::{env, fs, path::Path};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{
-    contract,
-    imports::{self, collect},
-    shown,
-};
+use crate::imports::collect;
+
+mod contract;
+mod imports;
+mod shown;
+
+fn main() -> Result<()> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = own.ancestors().nth(2).context("it is not in the project's folder")?;
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => check(root),
+        ["contract"] => contract::write(root),
+        _ => bail!("it takes `contract`, or nothing"),
+    }
+}
 
 /// Files longer than this hold more than one concern.
 const MAX_LINES: usize = 600;
 
-pub fn check(root: &Path) -> Result<()> {
+fn check(root: &Path) -> Result<()> {
     let mut problems = Vec::new();
     let mut files = Vec::new();
     for folder in ["host", "sdk-guest", "plugins", "examples", "tests", "xtask"] {

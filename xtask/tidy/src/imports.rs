@@ -180,7 +180,7 @@ impl Graph {
         let mut wrong = Vec::new();
         for (from, named) in &self.0 {
             let Some((_, may_see)) = ROOMS.iter().find(|(name, _)| *name == room(from)) else {
-                wrong.push(format!("host/server: `{from}` is in no room; give it one in xtask/src/imports.rs"));
+                wrong.push(format!("host/server: `{from}` is in no room; give it one in xtask/tidy/src/imports.rs"));
                 continue;
             };
             for to in named.iter().filter(|to| room(to) != room(from) && !may_see.contains(&room(to).as_str())) {
