@@ -16,19 +16,17 @@ export const cut = (token) => token?.replace(/^(Bearer )?(.{6}).*?(.{6})$/s, '$1
  */
 export async function openDoor() {
   const self = { seen: [], target: undefined };
-  let gathering = 0;
-  let gathered = [];
-  self.refuseTogether = (count) => (gathering = count);
+  let wanted = 0;
+  const gathered = [];
+  self.refuseTogether = (count) => (wanted = count);
 
   /** Passes an answer on, or keeps it until those it goes with are there. */
   function passOn(status, pass) {
-    if (status !== 401 || gathering === 0) return pass();
+    if (status !== 401 || wanted === 0) return pass();
     gathered.push(pass);
-    gathering -= 1;
-    if (gathering > 0) return;
-    const all = gathered;
-    gathered = [];
-    for (const each of all) each();
+    if (gathered.length < wanted) return;
+    wanted = 0;
+    for (const each of gathered.splice(0)) each();
   }
 
   const server = createServer(async (request, response) => {

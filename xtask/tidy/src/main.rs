@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "it works on the project's files")]
 
-use std::{env, fs, path::Path};
+use std::{env, fs, io::Write, path::Path, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
 
@@ -12,14 +12,24 @@ mod contract;
 mod imports;
 mod shown;
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // If stderr is closed, there is nowhere left to say it.
+            writeln!(std::io::stderr(), "error: {error:#}").ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = own.ancestors().nth(2).context("it is not in the project's folder")?;
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => check(root),
-        ["contract"] => contract::write(root),
-        _ => bail!("it takes `contract`, or nothing"),
+    match env::args().nth(1).as_deref() {
+        None => check(root),
+        Some("contract") => contract::write(root),
+        Some(_) => bail!("it takes `contract`, or nothing"),
     }
 }
 
