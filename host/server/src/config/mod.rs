@@ -37,7 +37,6 @@ mod protocol;
 mod raw;
 mod resolved;
 mod roles;
-#[cfg(feature = "cli")]
 mod schema;
 mod settings;
 mod source;
@@ -56,7 +55,7 @@ pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};
 pub use protocol::{Protocol, StateKey};
 pub use resolved::{Config, Roots, Startup};
 #[cfg(feature = "cli")]
-pub use schema::schema;
+pub use schema::SCHEMA;
 pub use settings::{Settings, to_json};
 pub use source::{Source, State};
 pub use telemetry::{Target, Telemetry};

@@ -13,7 +13,7 @@ use serde::{
 use crate::{access::grants, base::explain, egress::secrets};
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub plugin_dir: Option<String>,
@@ -35,7 +35,7 @@ pub struct Config {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
     pub name: Option<String>,
@@ -48,7 +48,7 @@ pub struct Server {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Icon {
     pub src: String,
@@ -58,7 +58,7 @@ pub struct Icon {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
     pub listen: Option<String>,
@@ -82,7 +82,7 @@ pub struct Http {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
     pub cert: String,
@@ -92,7 +92,7 @@ pub struct Tls {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "true, or a name such as \"com.example/weather\"")]
 pub enum ServerCard {
     Is(bool),
@@ -100,7 +100,7 @@ pub enum ServerCard {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Admin {
     pub listen: Option<String>,
@@ -108,7 +108,7 @@ pub struct Admin {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Protocol {
     pub modern: Option<bool>,
@@ -121,7 +121,7 @@ pub struct Protocol {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Roots {
     pub within: Option<Vec<String>>,
@@ -130,7 +130,7 @@ pub struct Roots {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Egress {
     pub roots: Option<String>,
@@ -139,7 +139,7 @@ pub struct Egress {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "the URL of a proxy, or { env = … }")]
 pub enum Proxy {
     Url(String),
@@ -147,14 +147,14 @@ pub enum Proxy {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FromEnv {
     pub env: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     pub total_concurrency: Option<usize>,
@@ -178,7 +178,7 @@ pub struct Limits {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
     pub file: String,
@@ -189,7 +189,7 @@ pub struct Audit {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
     pub otlp: String,
@@ -209,7 +209,7 @@ pub struct Telemetry {
 
 /// A text that need not stand in the file.
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "a text, { env = … } or { secret = … }")]
 pub enum Value {
     Text(String),
@@ -218,7 +218,7 @@ pub enum Value {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FromSecret {
     /// The name of one of [secrets].
@@ -226,7 +226,7 @@ pub struct FromSecret {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Auth {
     pub scopes: Vec<String>,
@@ -237,7 +237,7 @@ pub struct Auth {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Issuer {
     pub url: String,
@@ -251,7 +251,7 @@ pub struct Issuer {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Introspection {
     pub client_id: String,
@@ -261,7 +261,7 @@ pub struct Introspection {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Role {
     pub when: When,
@@ -277,7 +277,7 @@ pub struct Role {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
     untagged,
     expecting = "\"anyone\", a table with conditions such as { scope = \"…\" }, or a list of such tables"
@@ -290,7 +290,7 @@ pub enum When {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Condition {
     pub scope: Option<Words>,
@@ -305,7 +305,7 @@ pub struct Condition {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "a text, or a list of texts")]
 pub enum Words {
     One(String),
@@ -313,7 +313,7 @@ pub enum Words {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Profile {
     pub plugins: Option<Vec<String>>,
@@ -324,7 +324,7 @@ pub struct Profile {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RoleRoots {
     pub within: Option<String>,
@@ -332,7 +332,7 @@ pub struct RoleRoots {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct RoleLimits {
     pub calls_per_minute: Option<u32>,
@@ -344,7 +344,7 @@ pub struct RoleLimits {
 
 /// Limits for some of what a role gives.
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsOf {
     pub plugins: Option<Vec<String>>,
@@ -358,7 +358,7 @@ pub struct LimitsOf {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Approvals {
     pub ask: Option<Asker>,
@@ -366,7 +366,7 @@ pub struct Approvals {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "\"client\", or { command = [ … ] }")]
 pub enum Asker {
     Word(String),
@@ -374,14 +374,14 @@ pub enum Asker {
 }
 
 #[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     pub command: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "\"all\", \"writes\", \"destructive\", or a list of names of tools")]
 pub enum Confirm {
     Word(String),
@@ -389,7 +389,7 @@ pub enum Confirm {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Plugin {
     pub path: Option<String>,
@@ -405,7 +405,7 @@ pub struct Plugin {
     pub instructions: Option<String>,
     pub confirm: Option<Confirm>,
     #[serde(default)]
-    #[cfg_attr(feature = "cli", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
+    #[cfg_attr(test, schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub config: toml::Table,
     #[serde(default)]
     pub limits: PluginLimits,
@@ -415,8 +415,8 @@ pub struct Plugin {
 
 /// The names of the tools that are published, or what the operator says of each tool.
 #[derive(Debug, Clone)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "cli", schemars(untagged))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(untagged))]
 pub enum Tools {
     Names(Vec<String>),
     Declared(InFileOrder<Declared>),
@@ -444,7 +444,7 @@ impl<'de> Deserialize<'de> for Tools {
 
 /// What the operator says of a tool: how a command is started, or how a function is described.
 #[derive(Debug, Clone, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Declared {
     pub description: String,
@@ -461,13 +461,13 @@ pub struct Declared {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Param {
     #[serde(rename = "type")]
     pub ty: Option<String>,
     pub description: Option<String>,
-    #[cfg_attr(feature = "cli", schemars(with = "serde_json::Value"))]
+    #[cfg_attr(test, schemars(with = "serde_json::Value"))]
     pub default: Option<toml::Value>,
     pub flag: Option<String>,
     #[serde(rename = "enum")]
@@ -475,7 +475,7 @@ pub struct Param {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginLimits {
     pub calls_per_minute: Option<u32>,
@@ -495,9 +495,9 @@ pub struct PluginLimits {
 
 /// A table whose order matters: the first plugin that takes a name keeps it.
 #[derive(Debug, Clone)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "cli", schemars(transparent))]
-pub struct InFileOrder<T>(#[cfg_attr(feature = "cli", schemars(with = "BTreeMap<String, T>"))] pub Vec<(String, T)>);
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transparent))]
+pub struct InFileOrder<T>(#[cfg_attr(test, schemars(with = "BTreeMap<String, T>"))] pub Vec<(String, T)>);
 
 impl<T> Default for InFileOrder<T> {
     fn default() -> Self {

@@ -11,12 +11,12 @@ use super::target::{self, Host, Scheme, Target};
 
 /// A rule as the file has it: a URL by itself, or a table.
 #[derive(Debug, Clone)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "cli", schemars(transparent))]
-pub struct Written(#[cfg_attr(feature = "cli", schemars(with = "Ways"))] Table);
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transparent))]
+pub struct Written(#[cfg_attr(test, schemars(with = "Ways"))] Table);
 
 /// Both ways to write one, for the schema.
-#[cfg(feature = "cli")]
+#[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "only its shape counts")]
@@ -26,14 +26,14 @@ enum Ways {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Table {
     url: String,
     #[serde(default)]
     methods: Option<WrittenMethods>,
     #[serde(default)]
-    #[cfg_attr(feature = "cli", schemars(with = "std::collections::BTreeMap<String, String>"))]
+    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
     headers: toml::Table,
     #[serde(default)]
     private: bool,
@@ -43,7 +43,7 @@ struct Table {
 
 /// The methods of a rule as they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "\"any\", or a list such as [\"GET\", \"POST\"]")]
 pub enum WrittenMethods {
     Word(String),
@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize)]
-    #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+    #[cfg_attr(test, derive(schemars::JsonSchema))]
     struct File {
         http: Vec<Written>,
     }

@@ -29,7 +29,7 @@ const COMMAND: Duration = Duration::from_secs(10);
 
 /// Where a secret comes from, as the file has it: one of these.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Written {
     env: Option<String>,

@@ -34,7 +34,7 @@ pub struct Dir {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Written {
     pub host: String,

@@ -13,7 +13,7 @@ pub const VARIABLES: &str = "environment variables";
 
 /// An entry as the file has it.
 #[derive(Debug, Clone, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "the name of a variable, or { name = …, secret = … }")]
 pub enum Written {
     Variable(String),

@@ -22,7 +22,7 @@ pub mod roots;
 
 /// The grants as the file has them.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Written {
     pub roots: Option<String>,

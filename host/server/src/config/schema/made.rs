@@ -1,15 +1,15 @@
-//! The JSON Schema of the config, for editors: made of the types that the file is read into. What each key means is taken from
-//! examples/wharf.toml, where every key stands with a comment.
+//! Makes the schema of the types that the file is read into. What each key means is taken from examples/wharf.toml, where every key
+//! stands with a comment.
 
 use anyhow::Result;
 use schemars::{generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::{Map, Value};
 
-use super::raw;
+use crate::config::raw;
 
-const EXAMPLE: &str = include_str!("../../../../examples/wharf.toml");
+const EXAMPLE: &str = include_str!("../../../../../examples/wharf.toml");
 
-pub fn schema() -> Result<Value> {
+fn schema() -> Result<Value> {
     // Draft 7 is what editors know; without references, editors show what a key means that stands in several tables.
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
     let settings = settings.with_transform(RecursiveTransform(without_null));
@@ -134,11 +134,13 @@ fn comment_of(line: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, fs, path::Path};
+    use std::{collections::BTreeSet, env, fs, path::Path};
 
     use super::*;
 
     const FILE: &str = "docs/wharf.schema.json";
+    /// The variable that says to write it.
+    const WRITE: &str = "WRITE_SCHEMA";
 
     fn validator() -> jsonschema::Validator {
         jsonschema::draft7::new(&schema().unwrap()).unwrap()
@@ -172,8 +174,13 @@ mod tests {
 
     #[test]
     fn the_schema_beside_the_docs_is_this_one() {
+        let made = schema().unwrap();
+        if env::var_os(WRITE).is_some() {
+            fs::write(root().join(FILE), serde_json::to_string_pretty(&made).unwrap() + "\n").unwrap();
+        }
         let written: Value = serde_json::from_slice(&fs::read(root().join(FILE)).unwrap()).unwrap();
-        assert!(written == schema().unwrap(), "the config has changed: run `wharf schema > {FILE}`");
+        let again = "cargo test --release --lib the_schema_beside_the_docs";
+        assert!(written == made, "the config has changed: run `{WRITE}=1 {again}` to write {FILE} anew");
         assert!(EXAMPLE.starts_with(&format!("#:schema ../{FILE}\n")));
     }
 
