@@ -1,41 +1,101 @@
-//! Puts the plugins of this repository into the library, as built-ins. They are WebAssembly, which cargo does not build with the
-//! library: `cargo xtask build` builds them first and names their folder in `WHARF_BUILTINS`. Without that variable there are none.
+//! Puts into the library what it brings along, deflated: the plugins of this repository, as built-ins, and the folders that plugins of
+//! authors begin as.
+//!
+//! The plugins are WebAssembly, which cargo does not build with the library: `cargo xtask build` builds them first and names their folder
+//! in `WHARF_BUILTINS`. Without that variable there are none.
 
-#![expect(clippy::disallowed_methods, reason = "the components are read here")]
+#![expect(clippy::disallowed_methods, reason = "the files are read here")]
 
 use std::{
     env, fs,
     io::{Error, ErrorKind, Result},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 /// The plugins that need nothing but what a command line can grant, and a config can narrow.
-const NAMES: [&str; 6] = ["fetch", "files", "git", "memory", "sequentialthinking", "time"];
+const BUILT_IN: [&str; 6] = ["fetch", "files", "git", "memory", "sequentialthinking", "time"];
+
+/// Where the templates of the languages lie, and the SDKs that go with them.
+const TEMPLATES: [&str; 6] = ["rust", "ts", "js", "python", "go", "c"];
+const SDKS: [&str; 5] = ["rust", "ts", "python", "go", "c"];
+/// What tools leave in those folders, and the SDKs' own tests, are no part of a template.
+const LEFT_BY_TOOLS: [&str; 5] = ["node_modules", ".venv", "__pycache__", "dist", "target"];
+const TESTS: [&str; 2] = ["test", "tests"];
 
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=WHARF_BUILTINS");
     let to = PathBuf::from(env::var_os("OUT_DIR").ok_or_else(|| Error::from(ErrorKind::NotFound))?);
+    built_ins(&to)?;
+    if env::var_os("CARGO_FEATURE_CLI").is_some() {
+        templates(&to)?;
+    }
+    Ok(())
+}
+
+/// Each by itself, since a command needs one of them.
+fn built_ins(to: &Path) -> Result<()> {
     let mut all = String::from("[\n");
     if let Some(from) = env::var_os("WHARF_BUILTINS").filter(|from| !from.is_empty()).map(PathBuf::from) {
         let (there, missing): (Vec<_>, Vec<_>) =
-            NAMES.into_iter().partition(|name| from.join(format!("{name}.wasm")).is_file());
+            BUILT_IN.into_iter().partition(|name| from.join(format!("{name}.wasm")).is_file());
         if !missing.is_empty() {
             // It may be that not all of them are wanted, as for the demo. Whatever comes into the folder is noticed.
             println!("cargo::warning=not in the binary, since {} has none: {}", from.display(), missing.join(", "));
             println!("cargo::rerun-if-changed={}", from.display());
         }
         for name in there {
-            let component = from.join(format!("{name}.wasm"));
-            println!("cargo::rerun-if-changed={}", component.display());
-            let bytes =
-                fs::read(&component).map_err(|error| Error::other(format!("{}: {error}", component.display())))?;
-            // A third of the size, and a few milliseconds to take apart again.
-            fs::write(to.join(format!("{name}.deflated")), miniz_oxide::deflate::compress_to_vec(&bytes, 9))?;
-            all += &format!(
-                "    ({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.deflated\")).as_slice()),\n"
-            );
+            let component = read(&from.join(format!("{name}.wasm")))?;
+            all += &format!("    ({name:?}, {}),\n", deflated(to, name, &component)?);
         }
     }
     fs::write(to.join("builtins.rs"), all + "]\n")
+}
+
+/// All files one after the other, since they are alike, and a table of their paths and lengths.
+fn templates(to: &Path) -> Result<()> {
+    let (mut paths, mut contents) = (Vec::new(), Vec::new());
+    for language in TEMPLATES {
+        below(Path::new("../../examples"), Path::new(language), &LEFT_BY_TOOLS, &mut paths, &mut contents)?;
+    }
+    let left_out = [LEFT_BY_TOOLS.as_slice(), TESTS.as_slice()].concat();
+    for language in SDKS {
+        below(Path::new("../../sdk-guest"), Path::new(language), &left_out, &mut paths, &mut contents)?;
+    }
+    let all = deflated(to, "templates", &contents)?;
+    fs::write(to.join("templates.rs"), format!("(&[\n{}], {all})\n", paths.concat()))
+}
+
+/// Takes in the files of a folder and of those below it, in the order of their names.
+fn below(root: &Path, folder: &Path, left_out: &[&str], paths: &mut Vec<String>, contents: &mut Vec<u8>) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(root.join(folder))? {
+        names.push(entry?.file_name().into_string().map_err(|_| Error::from(ErrorKind::InvalidFilename))?);
+    }
+    names.sort();
+    for name in names {
+        let path = folder.join(&name);
+        if root.join(&path).is_dir() {
+            if !left_out.contains(&name.as_str()) && !name.ends_with(".egg-info") {
+                below(root, &path, left_out, paths, contents)?;
+            }
+        } else if name != "package-lock.json" && !name.ends_with(".wasm") && !name.ends_with(".new") {
+            let file = read(&root.join(&path))?;
+            let place = root.file_name().map(Path::new).unwrap_or(root).join(&path);
+            paths.push(format!("    ({:?}, {}),\n", place.to_string_lossy(), file.len()));
+            contents.extend(file);
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    println!("cargo::rerun-if-changed={}", path.display());
+    fs::read(path).map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// The expression that includes these bytes deflated: a third of the size, and a few milliseconds to take apart again.
+fn deflated(to: &Path, name: &str, bytes: &[u8]) -> Result<String> {
+    fs::write(to.join(format!("{name}.deflated")), miniz_oxide::deflate::compress_to_vec(bytes, 9))?;
+    Ok(format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.deflated\")).as_slice()"))
 }

@@ -10,43 +10,15 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context, Result, bail, ensure};
-use rust_embed::{EmbeddedFile, RustEmbed};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::project::{FILE, Project};
 use crate::{base::text, config};
 
-/// What tools leave in these folders is no part of a template.
-#[derive(RustEmbed)]
-#[folder = "../../examples"]
-#[include = "rust/*"]
-#[include = "ts/*"]
-#[include = "js/*"]
-#[include = "python/*"]
-#[include = "go/*"]
-#[include = "c/*"]
-#[exclude = "*/node_modules/*"]
-#[exclude = "*/package-lock.json"]
-#[exclude = "*/.venv/*"]
-#[exclude = "*/__pycache__/*"]
-#[exclude = "*/dist/*"]
-#[exclude = "*/target/*"]
-#[exclude = "*.wasm"]
-#[exclude = "*.new"]
-struct Examples;
-
-#[derive(RustEmbed)]
-#[folder = "../../sdk-guest"]
-#[exclude = "*/node_modules/*"]
-#[exclude = "*/package-lock.json"]
-#[exclude = "*/.venv/*"]
-#[exclude = "*/__pycache__/*"]
-#[exclude = "*.egg-info/*"]
-#[exclude = "*/dist/*"]
-#[exclude = "*/target/*"]
-#[exclude = "*/test/*"]
-#[exclude = "*/tests/*"]
-struct Sdks;
+/// The paths and lengths of all files, and their contents one after the other, deflated.
+const FILES: (&[(&str, usize)], &[u8]) = include!(concat!(env!("OUT_DIR"), "/templates.rs"));
+/// More than they have.
+const MAX_BYTES: usize = 16 << 20;
 
 /// A language that there is a template for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,11 +89,12 @@ pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(|| text::path(folder)),
     }
-    let (example, sdk) = (format!("{}/", language.example()), format!("{}/", language.sdk()));
+    let all = files()?;
+    let (example, sdk) = (format!("examples/{}/", language.example()), format!("sdk-guest/{}/", language.sdk()));
     let outside = format!("../../sdk-guest/{}", language.sdk());
-    for (path, file) in below::<Examples>(&example) {
-        let mut contents = replaced(&file, &outside, "sdk");
-        if MANIFESTS.contains(&&*path) {
+    for (path, file) in below(&all, &example) {
+        let mut contents = replaced(file, &outside, "sdk");
+        if MANIFESTS.contains(&path) {
             contents = named(&contents, name).into_bytes().into();
         }
         if path == "Cargo.toml" {
@@ -130,10 +103,10 @@ pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
         }
         write(&folder.join(path), &contents)?;
     }
-    for (path, file) in below::<Sdks>(&sdk) {
+    for (path, file) in below(&all, &sdk) {
         let contents = match language {
-            Language::Rust if path.ends_with("Cargo.toml") => alone(&file).into_bytes().into(),
-            _ => file.data,
+            Language::Rust if path.ends_with("Cargo.toml") => alone(file).into_bytes().into(),
+            _ => Cow::Borrowed(file),
         };
         write(&folder.join("sdk").join(path), &contents)?;
     }
@@ -141,16 +114,29 @@ pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
     Project::open(folder)
 }
 
-/// The files below a folder, by their paths in it.
-fn below<T: RustEmbed>(folder: &str) -> Vec<(String, EmbeddedFile)> {
-    let inside = T::iter().filter_map(|path| Some((path.strip_prefix(folder)?.to_owned(), T::get(&path)?)));
-    inside.collect()
+/// All files, by their paths in the repository.
+fn files() -> Result<Vec<(&'static str, Vec<u8>)>> {
+    let (paths, deflated) = FILES;
+    let contents = miniz_oxide::inflate::decompress_to_vec_with_limit(deflated, MAX_BYTES);
+    let contents = contents.map_err(|error| anyhow!("the templates in this binary are damaged: {error}"))?;
+    let mut rest = contents.as_slice();
+    let each = paths.iter().map(|&(path, length)| {
+        let (file, after) = rest.split_at_checked(length).context("the templates in this binary are cut off")?;
+        rest = after;
+        Ok((path, file.to_vec()))
+    });
+    each.collect()
 }
 
-fn replaced<'a>(file: &'a EmbeddedFile, from: &str, to: &str) -> Cow<'a, [u8]> {
-    match std::str::from_utf8(&file.data) {
+/// The files below a folder, by their paths in it.
+fn below<'a>(files: &'a [(&'static str, Vec<u8>)], folder: &str) -> impl Iterator<Item = (&'static str, &'a [u8])> {
+    files.iter().filter_map(move |(path, file)| Some((path.strip_prefix(folder)?, file.as_slice())))
+}
+
+fn replaced<'a>(file: &'a [u8], from: &str, to: &str) -> Cow<'a, [u8]> {
+    match std::str::from_utf8(file) {
         Ok(text) if text.contains(from) => text.replace(from, to).into_bytes().into(),
-        _ => Cow::Borrowed(&file.data),
+        _ => Cow::Borrowed(file),
     }
 }
 
@@ -162,8 +148,8 @@ fn named(contents: &[u8], name: &str) -> String {
 }
 
 /// The manifest of a crate of this workspace as it stands outside of it.
-fn alone(file: &EmbeddedFile) -> String {
-    let text = String::from_utf8_lossy(&file.data);
+fn alone(file: &[u8]) -> String {
+    let text = String::from_utf8_lossy(file);
     let text = without(&text, "[lints]");
     let text = without(&text, "[dev-dependencies]");
     let lines = text.lines().filter_map(|line| match line.strip_suffix(".workspace = true") {
@@ -220,14 +206,13 @@ mod tests {
 
     #[test]
     fn nothing_that_tools_leave_is_embedded() {
-        let all = Examples::iter().map(|path| (Examples::get(&path), path));
-        let all: Vec<_> = all.chain(Sdks::iter().map(|path| (Sdks::get(&path), path))).collect();
-        for (_, path) in &all {
+        let all = files().unwrap();
+        for (path, _) in &all {
             let left = ["node_modules", ".venv", "__pycache__", "/dist/", "/target/", ".wasm"];
             assert!(!left.iter().any(|name| path.contains(name)), "{path}");
         }
-        let bytes: usize = all.iter().filter_map(|(file, _)| Some(file.as_ref()?.data.len())).sum();
-        assert!(bytes < 2 << 20, "{bytes}");
+        let bytes: usize = all.iter().map(|(_, file)| file.len()).sum();
+        assert!((512 << 10..2 << 20).contains(&bytes), "{bytes}");
     }
 
     #[test]
