@@ -206,7 +206,16 @@ pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
         Some(trap) => trap.to_string().trim_start_matches("wasm trap: ").to_owned(),
         None => error.root_cause().to_string(),
     };
-    CallError::Trap { message, detail: format!("{error:?}") }
+    CallError::Trap { message, detail: demangled(&format!("{error:?}")) }
+}
+
+/// A backtrace with the names of functions as they stand in Rust. Each follows the name of its component and a `!`.
+fn demangled(backtrace: &str) -> String {
+    let line = |line: &str| match line.split_once('!') {
+        Some((before, name)) => format!("{before}!{:#}", rustc_demangle::demangle(name)),
+        None => line.to_owned(),
+    };
+    backtrace.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 impl ToolAnswer {
@@ -262,4 +271,18 @@ fn contents_bytes(contents: &ResourceContents) -> usize {
 
 fn json_bytes(json: &Option<String>) -> usize {
     json.as_ref().map_or(0, String::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backtraces_name_functions_as_they_are_written() {
+        let backtrace = "error while executing\nwasm backtrace:\n    0:  0x1c3 - hello.wasm!_ZN4core9panicking5panic17h0123456789abcdefE\n    \
+                         1:   0x2f - hello.wasm!_RNvCs1234_5hello5greet\n    2:   0x31 - hello.wasm!run\n    3:   0x33 - <unknown>!<wasm function 7>";
+        let expected = "error while executing\nwasm backtrace:\n    0:  0x1c3 - hello.wasm!core::panicking::panic\n    \
+                        1:   0x2f - hello.wasm!hello::greet\n    2:   0x31 - hello.wasm!run\n    3:   0x33 - <unknown>!<wasm function 7>";
+        assert_eq!(demangled(backtrace), expected);
+    }
 }
