@@ -256,7 +256,7 @@ fn native(more: &[&str]) -> Result<()> {
 /// Builds the binary that is packaged.
 fn shipped() -> Result<()> {
     guests()?;
-    say("building target/shipped/wharf (11 to 14 minutes on two cores; the last five are one long step)");
+    say("building target/shipped/wharf (8 to 11 minutes on two cores; the last five are one long step)");
     cargo(&["build", "--locked", "--profile", "shipped", "--bin", "wharf"])
 }
 
