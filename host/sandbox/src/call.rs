@@ -159,6 +159,7 @@ impl Plugin {
             warm.clear();
         }
         let _transfer = total_memory.charge(transfer).map_err(|_| CallError::TotalMemory)?;
+        let reused = kept.is_some();
         let mut instance = match kept {
             Some(mut instance) => {
                 instance.renew(|state| state.renew(part, call));
@@ -171,6 +172,7 @@ impl Plugin {
                 Instance::start(&code.linked, &self.0.spec.limits, state).await?
             }
         };
+        tracing::debug!(reused, "runs in an instance");
         let result = operation.perform(&mut instance, &about).await;
         // An instance is kept only if the plugin gave an answer, be it a failure. After a trap, or a result that is too large,
         // it is dropped.

@@ -20,6 +20,7 @@ use std::{
 
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinError};
 use tokio_util::{sync::PollSemaphore, task::AbortOnDropHandle};
+use tracing::Instrument as _;
 
 /// The threads for guests that have outlived a tick.
 pub(crate) struct GuestRuntime {
@@ -165,7 +166,8 @@ impl<T: Send + 'static> Run<T> {
             Stage::Here(call) => {
                 let mut call = InTurns::new(call, &self.turns, &self.pace);
                 call.count_if_long();
-                Stage::Elsewhere(AbortOnDropHandle::new(handle.spawn(call)))
+                // What is logged of it there belongs to the caller's span as well.
+                Stage::Elsewhere(AbortOnDropHandle::new(handle.spawn(call.in_current_span())))
             }
             other => other,
         };

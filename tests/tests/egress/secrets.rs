@@ -22,7 +22,7 @@ const SOURCES: &str = "[secrets]\napi = { env = \"WHARF_TEST_API\" }\n";
 async fn a_secret_is_sent_and_never_comes_back() {
     let (folder, web) = (Folder::new(), Web::start().await);
     config(&folder, &rules(&web), SOURCES);
-    let mut pipe = connected(&folder, &[("WHARF_TEST_API", SECRET), ("RUST_LOG", "wharf=trace")]).await;
+    let mut pipe = connected(&folder, &[("WHARF_TEST_API", SECRET), ("RUST_LOG", "wharf=debug")]).await;
     let mask = "*".repeat(SECRET.len());
     let direct = send(
         &mut pipe,

@@ -419,7 +419,6 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize)]
-    #[cfg_attr(test, derive(schemars::JsonSchema))]
     struct File {
         http: Vec<Written>,
     }

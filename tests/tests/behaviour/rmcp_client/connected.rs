@@ -190,8 +190,8 @@ impl Connected {
             e2e::plugin("conformance")
         );
         let config = folder.write("wharf.toml", config).display().to_string();
-        // Also says what plugins ask of the system, such as to wake them later.
-        let environment = [("RUST_LOG", "wharf=info,wasmtime_wasi=trace")];
+        // Also says which calls are in their plugins.
+        let environment = [("RUST_LOG", "wharf=debug")];
         let (sender, heard) = mpsc::unbounded_channel();
         let application = Application { version, heard: sender, fixture: fixture() };
         let (client, wharf) = match line {
@@ -211,12 +211,13 @@ impl Connected {
         Self { client: client.unwrap(), fixture: fixture(), heard, wharf, _folder: folder }
     }
 
-    /// Waits for a line on wharf's stderr.
-    pub async fn logged(&self, text: &str) -> String {
+    /// Waits until so many calls have begun in the plugin.
+    pub async fn ran(&self, calls: usize) {
+        let text = "action=\"tools/call\"}: runs in an instance";
         match &self.wharf {
-            Wharf::Child(log) => log.wait_for(text).await,
-            Wharf::Server(server) => server.wait_for_log(text).await,
-        }
+            Wharf::Child(log) => log.wait_for_nth(text, calls).await,
+            Wharf::Server(server) => server.wait_for_nth_log(text, calls).await,
+        };
     }
 
     /// Calls a tool and answers what it asks.

@@ -25,7 +25,7 @@ mod authors;
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
-    /// How log lines on stderr look. RUST_LOG sets what is logged (default: wharf=info)
+    /// How log lines on stderr look. RUST_LOG sets what is logged, down to debug (default: wharf=info)
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 }
