@@ -246,7 +246,7 @@ fn prepare(more: &[&str]) -> Result<()> {
 /// is tested is not what is shipped.
 fn native(more: &[&str]) -> Result<()> {
     say(
-        "building target/release/wharf (about 8 minutes the first time, on two cores; most of it is the compiler of plugins)",
+        "building target/release/wharf (about 6 minutes the first time, on two cores; most of it is the compiler of plugins)",
     );
     let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
     arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
