@@ -153,6 +153,7 @@ mod tests {
             ("=?base64?YWJ?=", None),
             ("=?base64?YW Jj?=", None),
             ("=?base64?/w==?=", None),
+            ("=?base64?Dw==?=", Some("\u{f}")),
             ("=?base64?PT9iYXNlNjQ/eD89?=", Some("=?base64?x?=")),
             ("=?base64?=", Some("=?base64?=")),
             ("", Some("")),
