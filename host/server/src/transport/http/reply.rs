@@ -138,11 +138,7 @@ pub fn event_stream(body: Body) -> HttpResponse {
 pub fn answered(reply: Option<Reply>, era: Era) -> HttpResponse {
     match reply {
         Some(reply) => {
-            let body = Body::new(Pieces {
-                own: reply.text.is_own(),
-                left: reply.text.into_pieces().into(),
-                hold: Some(reply.hold),
-            });
+            let body = Body::new(Pieces::new(reply.text, reply.hold));
             let mut response = (reply.status, [(header::CONTENT_TYPE, JSON)], body).into_response();
             response.headers_mut().extend(reply.hint);
             response
