@@ -25,7 +25,7 @@ use crate::{
 /// How long a client may take to send a body.
 const BODY: Duration = Duration::from_secs(30);
 /// The largest piece of an answer that is handed to the HTTP library at once. What many answers share takes no memory while it
-/// waits there, and in larger pieces it takes fewer writes: 1.05 to 1.14 times the lists of 1000 tools (306 KiB) a second.
+/// waits there, and in larger pieces it takes fewer writes: 1.05 to 1.16 times the lists of 1000 tools (306 KiB) a second.
 const PIECE: usize = 64 * 1024;
 const SHARED_PIECE: usize = 512 * 1024;
 
