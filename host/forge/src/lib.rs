@@ -74,10 +74,12 @@ pub fn wrap(module: &[u8]) -> Result<Vec<u8>, ForgeError> {
         return Err(ForgeError::NothingToCall);
     }
     let adapter = if outline.start { COMMAND } else { REACTOR };
+    let mut encoder = ComponentEncoder::default();
     // The compiler checks the component anyway.
-    let encoder = ComponentEncoder::default().validate(false);
-    let encoded = encoder.module(module).and_then(|encoder| {
-        let mut encoder = if outline.needs_adapter() { encoder.adapter(PREVIEW_1, adapter)? } else { encoder };
+    let encoded = encoder.validate(false).module(module).and_then(|encoder| {
+        if outline.needs_adapter() {
+            encoder.adapter(PREVIEW_1, adapter)?;
+        }
         encoder.encode()
     });
     encoded.map_err(|error| ForgeError::Encoder(format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")))
@@ -186,7 +188,7 @@ mod tests {
             (i32.add (local.get 0) (local.get 1))))"#;
         let mut module = wat::parse_str(text).unwrap();
         assert_eq!(wrap(&module), Err(ForgeError::NothingToCall), "it does not say yet what it exports");
-        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).unwrap();
         assert_eq!(exports(&wrap(&module).unwrap()), ["add"]);
     }
 

@@ -139,10 +139,10 @@ fn stream<T>(state: &mut State, open: impl FnOnce(&mut WasiFilesystemCtxView<'_>
 
 /// Charges for one more stream, of a file or of a folder's entries, if there is room for what it may hold.
 fn has_room_for_stream(state: &mut State) -> bool {
-    let is_stream = |entry: &mut (dyn std::any::Any + Send)| {
+    let is_stream = |entry: &(dyn std::any::Any + Send)| {
         entry.is::<DynInputStream>() || entry.is::<DynOutputStream>() || entry.is::<Entries>()
     };
-    let open_streams = state.filesystem().table.iter_mut().filter_map(|entry| is_stream(entry).then_some(())).count();
+    let open_streams = state.filesystem().table.iter_mut().filter(|(_, entry)| is_stream(&**entry)).count();
     state.budget.hold_streams(open_streams + 1)
 }
 
