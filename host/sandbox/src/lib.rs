@@ -34,6 +34,7 @@ pub mod network;
 mod operation;
 mod output;
 mod outside;
+pub mod places;
 mod retained;
 mod runtime;
 mod sandbox;

@@ -7,6 +7,7 @@ pub mod guard;
 pub mod heavy;
 pub mod ledger;
 pub mod parent;
+pub mod party;
 pub mod paths;
 pub mod pattern;
 pub mod principal;

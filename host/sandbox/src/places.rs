@@ -1,0 +1,482 @@
+//! Bounded places, and how many of them one taker may hold.
+//!
+//! A pool without a part for each taker belongs to the first one that fills it. So one rule holds for all pools: a taker that holds
+//! `n` places gets another one only while `n` is less than three times the number of free places. A single taker can hold three quarters
+//! of a pool, two greedy ones three sevenths each, and ten greedy ones together leave one place in 31 free, which only takers that hold
+//! few can get. Switches share their buffers between ports by the same rule ("dynamic thresholds"). A pool of fewer than four places
+//! keeps nothing for others; its takers get their turns by how much they hold.
+//!
+//! A place can have an occupant that may be ended for another taker, such as an idle session. An occupant is ended only for a taker that
+//! holds fewer places than the occupant's own taker, or once it has been idle for long.
+//!
+//! This module does not know what the places are for, nor who the takers are.
+
+use std::{cmp::Reverse, collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// How many times as many places as are free one taker may hold.
+const TIMES_FREE: usize = 3;
+
+/// What one kind of place is for, and what becomes of it. There is no default, so a pool cannot be made without saying all of this.
+/// The table of limits in the documentation is made from these.
+#[derive(Debug)]
+pub struct Rule {
+    /// What takes a place, in the plural: "calls under way".
+    pub of: &'static str,
+    /// What decides how many places there are: a key of the config, or a fixed number.
+    pub number: &'static str,
+    /// Who counts as one taker: "client", "address", "plugin".
+    pub taker: &'static str,
+    /// When a place is given back.
+    pub until: &'static str,
+    /// What becomes of the place while a person is asked something.
+    pub asking: &'static str,
+    /// What becomes of the place when its client is gone.
+    pub gone: &'static str,
+    /// Which occupants are ended to make room, and for whom.
+    pub gives_way: &'static str,
+    /// An occupant that may be ended and has been idle for so long is ended for any taker, not only for one that holds fewer places.
+    pub old: Duration,
+}
+
+/// A taker of places, by a number that nobody can choose or foresee.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Party(u64);
+
+impl Party {
+    /// The only taker there can ever be, which may take all places.
+    pub const SOLE: Self = Self(0);
+
+    /// A party by the hash of its name. The hash has to be keyed with a secret of this process, so that nobody can choose a name that
+    /// makes it another party.
+    pub fn of(hash: u64) -> Self {
+        Self(hash.max(1))
+    }
+}
+
+/// For whom an occupant may be ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GivesWay {
+    /// For any taker: it has shown no right to its place.
+    ToAnyone {
+        /// For how long that has been so.
+        idle: Duration,
+    },
+    /// For takers that hold fewer places, and for any taker once it has been idle for long.
+    ToSmaller {
+        /// For how long it has been idle.
+        idle: Duration,
+    },
+}
+
+/// What holds a place and can be ended.
+pub trait Occupant: Send + Sync {
+    /// Whether it may be ended now, and for whom. It must not use the pool.
+    fn gives_way(&self) -> Option<GivesWay>;
+
+    /// Ends it. Its place counts as free from then on, although it may take a moment to go. It must not use the pool.
+    fn end(&self);
+}
+
+/// Why a taker gets no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full {
+    /// How many places there are in all.
+    pub whole: usize,
+    /// How many the taker holds.
+    pub held: usize,
+    rule: &'static Rule,
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Rule {}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { whole, held, rule: Rule { of, number, taker, .. } } = self;
+        match held {
+            0 => write!(f, "all {whole} places for {of} are taken ({number})"),
+            _ => write!(
+                f,
+                "this {taker} holds {held} of the {whole} places for {of}, and the others are kept for other {taker}s ({number})"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Full {}
+
+/// A pool of places.
+pub struct Places {
+    rule: &'static Rule,
+    whole: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    taken: usize,
+    held: HashMap<Party, usize>,
+    /// In the order in which they came.
+    waiting: Vec<Waiting>,
+    occupants: HashMap<u64, (Party, Arc<dyn Occupant>)>,
+    last: u64,
+}
+
+struct Waiting {
+    party: Party,
+    given: oneshot::Sender<Place>,
+}
+
+/// A place, which is free again when this is dropped.
+#[must_use = "the place is given back when this is dropped"]
+pub struct Place {
+    all: Arc<Places>,
+    party: Party,
+    /// The number of its occupant, if that can be ended.
+    occupant: Option<u64>,
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Place({})", self.all.rule.of)
+    }
+}
+
+impl State {
+    fn held(&self, party: Party) -> usize {
+        self.held.get(&party).copied().unwrap_or(0)
+    }
+
+    fn fits(&self, party: Party, whole: usize) -> bool {
+        let free = whole.saturating_sub(self.taken);
+        free > 0 && (party == Party::SOLE || self.held(party) < free.saturating_mul(TIMES_FREE))
+    }
+
+    fn count(&mut self, party: Party) {
+        self.taken += 1;
+        *self.held.entry(party).or_default() += 1;
+    }
+
+    fn give_back(&mut self, party: Party) {
+        self.taken -= 1;
+        if let Some(held) = self.held.get_mut(&party) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&party);
+            }
+        }
+    }
+
+    /// The occupant that is ended for a new one of `party`. While places are free, the party lacks one only because of what it holds
+    /// itself, so only its own occupants are ended.
+    fn to_end(&self, party: Party, rule: &Rule, whole: usize) -> Option<u64> {
+        let own_only = self.taken < whole;
+        let wants = self.held(party);
+        let candidates = self.occupants.iter().filter_map(|(number, (other, occupant))| {
+            if own_only && *other != party {
+                return None;
+            }
+            let holds = self.held(*other);
+            let (rank, idle) = match occupant.gives_way()? {
+                GivesWay::ToAnyone { idle } => (0, idle),
+                GivesWay::ToSmaller { idle } if *other == party || holds > wants + 1 || idle >= rule.old => (1, idle),
+                GivesWay::ToSmaller { .. } => return None,
+            };
+            Some(((Reverse(rank), holds, idle), *number))
+        });
+        candidates.max_by_key(|(order, _)| *order).map(|(_, number)| number)
+    }
+}
+
+impl Places {
+    /// A pool of `whole` places.
+    pub fn new(rule: &'static Rule, whole: usize) -> Arc<Self> {
+        Arc::new(Self { rule, whole, state: Mutex::default() })
+    }
+
+    /// How many places there are.
+    pub fn whole(&self) -> usize {
+        self.whole
+    }
+
+    /// How many places are taken.
+    pub fn taken(&self) -> usize {
+        self.state.lock().taken
+    }
+
+    /// Takes a place at once.
+    pub fn take(self: &Arc<Self>, party: Party) -> Result<Place, Full> {
+        let mut state = self.state.lock();
+        if !state.fits(party, self.whole) {
+            return Err(self.full(&state, party));
+        }
+        state.count(party);
+        Ok(Place { all: Arc::clone(self), party, occupant: None })
+    }
+
+    /// Takes a place at once for something that can be ended later, and ends another occupant for it if necessary. True: one was ended.
+    pub fn take_for(self: &Arc<Self>, party: Party, occupant: Arc<dyn Occupant>) -> Result<(Place, bool), Full> {
+        let mut state = self.state.lock();
+        let mut ended = false;
+        if !state.fits(party, self.whole) {
+            let number = state.to_end(party, self.rule, self.whole).ok_or_else(|| self.full(&state, party))?;
+            if let Some((other, occupant)) = state.occupants.remove(&number) {
+                state.give_back(other);
+                occupant.end();
+                ended = true;
+            }
+        }
+        state.count(party);
+        state.last += 1;
+        let number = state.last;
+        state.occupants.insert(number, (party, occupant));
+        Ok((Place { all: Arc::clone(self), party, occupant: Some(number) }, ended))
+    }
+
+    /// Waits for a place. Of those that wait, the one whose party holds the fewest places is next; of several, the one that came first.
+    /// The caller bounds how long it waits, and how many wait.
+    pub async fn wait(self: &Arc<Self>, party: Party) -> Place {
+        let given = {
+            let mut state = self.state.lock();
+            if state.fits(party, self.whole) {
+                state.count(party);
+                return Place { all: Arc::clone(self), party, occupant: None };
+            }
+            let (give, given) = oneshot::channel();
+            state.waiting.push(Waiting { party, given: give });
+            given
+        };
+        match given.await {
+            Ok(place) => place,
+            // The sender is in the pool, which lives as long as this future, and it is dropped only after it has sent.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Finds out which of those that wait get the free places.
+    fn serve(self: &Arc<Self>, state: &mut State) -> Vec<(oneshot::Sender<Place>, Place)> {
+        let mut served = Vec::new();
+        if state.waiting.is_empty() {
+            return served;
+        }
+        state.waiting.retain(|waiting| !waiting.given.is_closed());
+        loop {
+            let fit = state.waiting.iter().enumerate().filter(|(_, waiting)| state.fits(waiting.party, self.whole));
+            let Some((at, _)) = fit.min_by_key(|(at, waiting)| (state.held(waiting.party), *at)) else { return served };
+            let Waiting { party, given } = state.waiting.remove(at);
+            state.count(party);
+            served.push((given, Place { all: Arc::clone(self), party, occupant: None }));
+        }
+    }
+
+    fn full(&self, state: &State, party: Party) -> Full {
+        Full { whole: self.whole, held: state.held(party), rule: self.rule }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let all = Arc::clone(&self.all);
+        let served = {
+            let mut state = all.state.lock();
+            // An occupant that was ended has given its place back already.
+            if self.occupant.is_none_or(|number| state.occupants.remove(&number).is_some()) {
+                state.give_back(self.party);
+            }
+            all.serve(&mut state)
+        };
+        for (given, place) in served {
+            // If the taker has stopped waiting in this moment, the place is dropped here, outside of the lock, and goes to the next.
+            drop(given.send(place));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::Pin,
+        sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+        task::{Context, Poll, Waker},
+    };
+
+    use super::*;
+
+    static RULE: Rule = Rule {
+        of: "things",
+        number: "`things` in [test]",
+        taker: "client",
+        until: "it is dropped",
+        asking: "not held",
+        gone: "not held",
+        gives_way: "occupants that say so",
+        old: Duration::from_secs(60),
+    };
+
+    fn party(number: u64) -> Party {
+        Party::of(number)
+    }
+
+    fn fill(places: &Arc<Places>, number: u64) -> Vec<Place> {
+        std::iter::from_fn(|| places.take(party(number)).ok()).collect()
+    }
+
+    fn poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+        match Pin::new(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn greedy_takers_leave_room_for_those_that_hold_little() {
+        for whole in [4, 8, 16, 64, 256, 1024] {
+            for greedy in 1..=10 {
+                let places = Places::new(&RULE, whole);
+                let mut held: Vec<Place> = Vec::new();
+                loop {
+                    let more: Vec<Place> = (1..=greedy).filter_map(|one| places.take(party(one)).ok()).collect();
+                    if more.is_empty() {
+                        break;
+                    }
+                    held.extend(more);
+                }
+                let spare = whole / (1 + TIMES_FREE * usize::try_from(greedy).unwrap());
+                let others: Vec<Place> = (100..).take(spare).filter_map(|one| places.take(party(one)).ok()).collect();
+                assert_eq!(others.len(), spare, "{whole} places, {greedy} greedy");
+            }
+        }
+    }
+
+    #[test]
+    fn one_alone_gets_three_quarters_and_the_only_taker_everything() {
+        for (whole, most) in [(1, 1), (2, 2), (3, 3), (4, 3), (8, 6), (16, 12), (256, 192)] {
+            let places = Places::new(&RULE, whole);
+            let held = fill(&places, 1);
+            assert_eq!(held.len(), most, "of {whole}");
+            drop(held);
+            assert_eq!(places.taken(), 0);
+            let all: Vec<Place> = std::iter::from_fn(|| places.take(Party::SOLE).ok()).collect();
+            assert_eq!(all.len(), whole);
+        }
+        let places = Places::new(&RULE, 8);
+        let _held = fill(&places, 1);
+        assert_eq!(
+            places.take(party(1)).unwrap_err().to_string(),
+            "this client holds 6 of the 8 places for things, and the others are kept for other clients (`things` in [test])"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_taker_that_holds_least_is_next() {
+        let places = Places::new(&RULE, 4);
+        let mut held = fill(&places, 1);
+        let _other = places.take(party(2)).unwrap();
+        let [mut one, mut two, mut three] = [1, 2, 3].map(|number| Box::pin(places.wait(party(number))));
+        assert!(poll(&mut one).is_none() && poll(&mut two).is_none() && poll(&mut three).is_none());
+        held.pop();
+        assert!(poll(&mut one).is_none() && poll(&mut two).is_none());
+        let got = poll(&mut three);
+        assert!(got.is_some(), "it holds nothing");
+        drop((two, got));
+        assert!(poll(&mut one).is_some(), "nobody else waits");
+    }
+
+    #[test]
+    fn a_taker_that_stops_waiting_loses_no_place() {
+        let places = Places::new(&RULE, 1);
+        let held = places.take(party(1)).unwrap();
+        let mut left = Box::pin(places.wait(party(2)));
+        assert!(poll(&mut left).is_none());
+        // It is given the place, and never looks.
+        drop(held);
+        assert_eq!(places.taken(), 1);
+        drop(left);
+        assert_eq!(places.taken(), 0);
+    }
+
+    struct Idle {
+        seconds: Option<u64>,
+        unused: bool,
+        ended: AtomicBool,
+    }
+
+    impl Occupant for Idle {
+        fn gives_way(&self) -> Option<GivesWay> {
+            let idle = Duration::from_secs(self.seconds?);
+            Some(if self.unused { GivesWay::ToAnyone { idle } } else { GivesWay::ToSmaller { idle } })
+        }
+
+        fn end(&self) {
+            self.ended.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What a taker got, and whether it was ended.
+    type Taken = (Place, Arc<Idle>);
+
+    fn ended(taken: &Taken) -> bool {
+        taken.1.ended.load(Ordering::Relaxed)
+    }
+
+    fn take(places: &Arc<Places>, number: u64, seconds: Option<u64>, unused: bool) -> Option<Taken> {
+        let occupant = Arc::new(Idle { seconds, unused, ended: AtomicBool::new(false) });
+        let (place, _) = places.take_for(party(number), Arc::clone(&occupant) as Arc<dyn Occupant>).ok()?;
+        Some((place, occupant))
+    }
+
+    #[test]
+    fn idle_occupants_give_way_by_share_and_by_age() {
+        let places = Places::new(&RULE, 4);
+        let [young, old, busy] = [Some(10), Some(20), None].map(|idle| take(&places, 1, idle, false).unwrap());
+        let next = take(&places, 1, Some(5), false).unwrap();
+        assert!(ended(&old) && !ended(&young), "beyond its part, a taker's own oldest makes room");
+        let _other = take(&places, 2, Some(1), false).unwrap();
+        let third = take(&places, 3, Some(1), false).unwrap();
+        assert!(ended(&young) && !ended(&next) && !ended(&busy), "of the one who holds most, the longest idle");
+        let fourth = take(&places, 4, Some(1), false).unwrap();
+        assert!(ended(&next), "it holds two, and the new taker would hold one");
+        assert!(
+            take(&places, 5, Some(1), false).is_none(),
+            "nobody whose occupant is idle holds more than the new taker would"
+        );
+        drop((next, fourth));
+        let _fourth = take(&places, 4, None, false).unwrap();
+        drop((young, old));
+        assert_eq!(places.taken(), 4, "what was ended gives nothing back a second time");
+        drop(third);
+        let stranger = take(&places, 5, Some(0), true).unwrap();
+        let aged = take(&places, 6, Some(61), false).unwrap();
+        assert!(ended(&stranger), "it has shown no right to its place");
+        let _last = take(&places, 7, None, false).unwrap();
+        assert!(ended(&aged), "it is old");
+    }
+
+    #[test]
+    fn many_threads_never_hold_more_than_there_is() {
+        let places = Places::new(&RULE, 16);
+        let most = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for thread in 1..5 {
+                let (places, most) = (&places, &most);
+                scope.spawn(move || {
+                    for round in 0..5000 {
+                        let held: Vec<_> = (0..round % 9).filter_map(|_| places.take(party(thread)).ok()).collect();
+                        most.fetch_max(places.taken(), Ordering::Relaxed);
+                        drop(held);
+                    }
+                });
+            }
+        });
+        assert!(most.load(Ordering::Relaxed) <= 16);
+        assert_eq!(places.taken(), 0);
+    }
+}
