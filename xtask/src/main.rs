@@ -25,6 +25,7 @@ mod others;
 mod package;
 mod search;
 mod service;
+mod toolchain;
 
 const USAGE: &str = "\
 cargo xtask build        the release binary at target/release/wharf, every plugin at target/plugins/; [PLUGIN] that is partly in C
@@ -48,6 +49,7 @@ cargo xtask macos        checks that wharf compiles for macOS; needs Python 3
 cargo xtask deny         licences, bans and sources of all dependencies, by cargo-deny; advisories where they can be fetched
 cargo xtask contract     docs/contract.md from wit/
 cargo xtask tidy         the rules of the house that no compiler checks
+cargo xtask toolchain    the name of the Rust toolchain that these commands use, installed if the machine's is too old
 cargo xtask guests       only the plugins";
 
 const TARGET: &str = "wasm32-wasip2";
@@ -57,6 +59,16 @@ fn main() -> ExitCode {
         return ended;
     }
     let arguments: Vec<String> = env::args().skip(1).collect();
+    if !arguments.is_empty() {
+        match toolchain::again_if_too_old(&root()) {
+            Ok(None) => {}
+            Ok(Some(ended)) => return ended,
+            Err(error) => {
+                say(&format!("error: {error:#}"));
+                return ExitCode::FAILURE;
+            }
+        }
+    }
     let (command, rest) = match arguments.split_first() {
         Some((command, rest)) => (command.as_str(), rest),
         None => ("help", [].as_slice()),
@@ -82,6 +94,7 @@ fn main() -> ExitCode {
         "deny" => deny::check(&root(), true),
         "contract" => tidy(&["contract"]),
         "tidy" => tidy(&[]),
+        "toolchain" => toolchain::print(),
         _ => {
             say(USAGE);
             return if command == "help" { ExitCode::SUCCESS } else { ExitCode::from(2) };

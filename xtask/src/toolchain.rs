@@ -1,0 +1,78 @@
+//! The Rust that wharf is compiled with. These commands themselves need less, so on a machine whose Rust is older than
+//! `rust-version` in Cargo.toml they fetch a newer one by rustup, which leaves the machine's default as it is.
+
+use std::{
+    env,
+    path::Path,
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, Result, bail};
+use cargo_metadata::{MetadataCommand, semver::Version};
+
+use crate::say;
+
+/// Runs this program again with a Rust that can compile wharf. None: this one can.
+pub fn again_if_too_old(root: &Path) -> Result<Option<ExitCode>> {
+    let (needed, found) = (needed(root)?, found()?);
+    if found >= needed {
+        return Ok(None);
+    }
+    // What rustup calls it.
+    let toolchain = needed.to_string();
+    if env::var_os("RUSTUP_TOOLCHAIN").is_some_and(|active| active == *toolchain) {
+        bail!("the toolchain {toolchain} is in use, and its rustc says that it is {found}");
+    }
+    if !installed(&toolchain) {
+        say(&format!("wharf needs Rust {needed}, and this is {found}: installing the toolchain {toolchain} by rustup"));
+        let mut install = Command::new("rustup");
+        install.args(["toolchain", "install", &toolchain, "--profile", "minimal"]);
+        install.args(["--component", "clippy", "--component", "rustfmt"]);
+        if !install.status().is_ok_and(|status| status.success()) {
+            bail!(
+                "wharf needs Rust {needed}, and this is {found}. Install it, with rustup by `rustup toolchain install {toolchain} \
+                 --profile minimal --component clippy --component rustfmt`, and run this command again"
+            );
+        }
+    }
+    say(&format!("using the toolchain {toolchain}, since the active one is {found}"));
+    let mut again = Command::new(env::current_exe().context("cannot tell which program this is")?);
+    // Cargo names itself to what it runs; rustup's one has to choose the toolchain again.
+    again.args(env::args_os().skip(1)).env("RUSTUP_TOOLCHAIN", &toolchain).env_remove("CARGO").env_remove("RUSTC");
+    let status = again.status().context("cannot run this program again")?;
+    Ok(Some(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)))
+}
+
+/// Prints the name of the toolchain in use, for scripts that prepare it further.
+pub fn print() -> Result<()> {
+    use std::io::Write;
+    let active =
+        env::var("RUSTUP_TOOLCHAIN").context("cargo was not started by rustup, so the toolchain has no name")?;
+    writeln!(std::io::stdout(), "{active}").context("cannot print")
+}
+
+/// What Cargo.toml asks for.
+fn needed(root: &Path) -> Result<Version> {
+    let metadata = MetadataCommand::new().current_dir(root).no_deps().exec()?;
+    let wharf = metadata.packages.into_iter().find(|package| package.name.as_str() == "wharf");
+    wharf.and_then(|package| package.rust_version).context("Cargo.toml of host/server has no `rust-version`")
+}
+
+/// The version of the compiler that cargo would use.
+fn found() -> Result<Version> {
+    let output = Command::new("rustc").arg("--version").output().context("rustc is not installed")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.split_whitespace().nth(1).and_then(|version| Version::parse(version).ok());
+    let mut version = version.with_context(|| format!("`rustc --version` said {text:?}"))?;
+    // A nightly or beta compiler of a version has what the version has.
+    version.pre = cargo_metadata::semver::Prerelease::EMPTY;
+    Ok(version)
+}
+
+fn installed(toolchain: &str) -> bool {
+    let listed = Command::new("rustup").args(["toolchain", "list"]).output();
+    listed.is_ok_and(|output| {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().any(|line| line.starts_with(&format!("{toolchain}-")))
+    })
+}
