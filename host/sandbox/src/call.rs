@@ -9,8 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{AcquireError, OwnedSemaphorePermit};
-
 use crate::{
     adapter::declared::Served,
     denial::{Denial, HttpUse},
@@ -19,6 +17,7 @@ use crate::{
     load::Plugin,
     masked::Masked,
     operation::CallError,
+    places::{Party, Place},
     runtime::{Pace, Stopped},
     sandbox::Sandbox,
     scope::{Events, Limits, Scope},
@@ -64,13 +63,15 @@ pub struct Call<O> {
     /// The client for whom the instance is kept afterwards, and who may have one from an earlier call. `None`: the call gets a
     /// fresh instance, which is dropped.
     pub client: Option<Arc<str>>,
+    /// Whose part of the places to run in it takes.
+    pub party: Party,
 }
 
 impl Plugin {
     /// Runs a call. It may wait for its turn first, within its deadline. Dropping the future stops the call, at the latest 5 ms
     /// of computing later.
     pub async fn call<O: Operation>(&self, call: Call<O>) -> Report<O::Outcome> {
-        let Call { operation, scope, events, timeout, client } = call;
+        let Call { operation, scope, events, timeout, client, party } = call;
         let limits = &self.0.spec.limits;
         let timeout = timeout.or(O::TIMEOUT).unwrap_or(limits.timeout);
         let started = Instant::now();
@@ -81,7 +82,7 @@ impl Plugin {
             Traffic::new(Arc::clone(network), limits.http, sandbox.total_memory.clone(), traces.clone())
         });
         let state = CallState::new(events, traces.clone(), Arc::clone(&pace), traffic);
-        let run = sandbox.runtime.run(self.clone().run(operation, scope, state, client), &self.0.turns, pace);
+        let run = sandbox.runtime.run(self.clone().run(operation, scope, state, client, party), &self.0.turns, pace);
         let result = match tokio::time::timeout(timeout, run).await {
             Ok(Ok(result)) => result,
             Ok(Err(Stopped(error))) if error.is_panic() => {
@@ -110,16 +111,16 @@ impl Plugin {
 
     /// Waits for a slot to run in. If the plugin has no other call running, the call may also take one of the slots that are
     /// reserved for this case.
-    async fn slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+    async fn slot(&self, party: Party) -> Place {
         let sandbox = &self.0.code.0.sandbox;
-        let slot = Arc::clone(&sandbox.slots).acquire_owned();
+        let slot = sandbox.slots.wait(party);
         if self.0.running.load(Ordering::Relaxed) > 1 {
             return slot.await;
         }
         tokio::select! {
             biased;
             slot = slot => slot,
-            slot = Arc::clone(&sandbox.first_slots).acquire_owned() => slot,
+            slot = sandbox.first_slots.wait(party) => slot,
         }
     }
 
@@ -131,21 +132,22 @@ impl Plugin {
         scope: Scope,
         call: CallState,
         client: Option<Arc<str>>,
+        party: Party,
     ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
         let about = self.0.about();
         // A command runs once and ends.
         let client = client.filter(|_| self.0.served != Served::Command);
-        // The semaphores are never closed, so waiting ends with a permit or with the deadline. Permits are declared before the
-        // instance, so that the instance is dropped before they are given back.
+        // Waiting ends with a place or with the deadline. Places are declared before the instance, so that the instance is dropped before
+        // they are given back.
         let _turn = loop {
-            let turn = Arc::clone(&self.0.admission).acquire_owned().await;
+            let turn = self.0.admission.wait(party).await;
             let Some(hold) = call.wait_to_run() else { break turn };
             drop(turn);
             hold.await;
         };
         let _running = Running::new(&self.0.running);
-        let _slot = self.slot().await;
+        let _slot = self.slot(party).await;
         call.begin();
         let Sandbox { warm, total_memory, handles, .. } = &*code.sandbox;
         let key = client.zip(scope.reach()).map(|(client, reach)| Key { plugin: self.0.number, client, reach });

@@ -66,3 +66,6 @@ pub use operation::{
 pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};
 pub use scope::{Directory, Events, Limits, NoEvents, PluginSpec, Scope, Wait};
+
+/// The bounded places of the sandbox, for the table of limits.
+pub static RULES: [&places::Rule; 3] = [&load::CALLS, &sandbox::SLOTS, &sandbox::FIRST];

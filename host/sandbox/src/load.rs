@@ -9,10 +9,10 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 
 use crate::{
@@ -28,10 +28,23 @@ use crate::{
     instance::About,
     ledger::Charge,
     load_error::{LoadError, MAX_COMPONENT_BYTES, one_line},
+    places::{Places, Rule},
     runtime::Turns,
     sandbox::Sandbox,
     scope::PluginSpec,
     sections::Sections,
+};
+
+/// Running calls of one plugin.
+pub(crate) static CALLS: Rule = Rule {
+    of: "running calls of one plugin",
+    number: "`concurrency` in [limits] or [plugins.ID.limits]",
+    taker: "client",
+    until: "the call ends; calls beyond it wait, within their time limit",
+    asking: "not held",
+    gone: "held until the call ends or is stopped",
+    gives_way: "none",
+    old: Duration::MAX,
 };
 
 /// A component that is compiled and linked, ready to be instantiated. Several plugins with different limits and grants can share
@@ -61,7 +74,7 @@ pub(crate) struct PluginInner {
     pub(crate) settings: Arc<BTreeMap<String, String>>,
     /// A number that no other plugin has or had, not even one that was loaded from the same file.
     pub(crate) number: u64,
-    pub(crate) admission: Arc<Semaphore>,
+    pub(crate) admission: Arc<Places>,
     pub(crate) running: AtomicUsize,
     pub(crate) turns: Turns,
 }
@@ -231,7 +244,7 @@ impl Plugin {
         let settings = Arc::new(config_store::texts(&spec.config));
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let admission = Arc::new(Semaphore::new(spec.limits.concurrency.max(1)));
+        let admission = Places::new(&CALLS, spec.limits.concurrency.max(1));
         let turns = code.0.sandbox.runtime.turns();
         let running = AtomicUsize::new(0);
         Ok(Self(Arc::new(PluginInner { code, spec, served, settings, number, admission, running, turns })))

@@ -3,7 +3,6 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use rustix::process::{Resource, getrlimit};
-use tokio::sync::Semaphore;
 use wasmtime::{Engine, InstanceAllocationStrategy};
 
 use crate::{
@@ -14,12 +13,37 @@ use crate::{
     instance::Instance,
     ledger::Account,
     load_error::EngineError,
+    places::{Places, Rule},
     runtime::{GuestRuntime, Ticks},
     warm::{Bounds, Warm},
 };
 
 /// How many further slots there are for plugins that have no call running, for when all others are taken.
 const FIRST_SLOTS: usize = 16;
+
+/// Calls of all plugins that run.
+pub(crate) static SLOTS: Rule = Rule {
+    of: "running calls of all plugins",
+    number: "`total_concurrency` in [limits]",
+    taker: "client",
+    until: "the call ends; calls beyond it wait, within their time limit",
+    asking: "not held",
+    gone: "held until the call ends or is stopped",
+    gives_way: "none",
+    old: Duration::MAX,
+};
+
+/// Running calls of plugins that had none running when the call began.
+pub(crate) static FIRST: Rule = Rule {
+    of: "first calls of plugins while all other places are taken",
+    number: "16, fixed",
+    taker: "client",
+    until: "the call ends",
+    asking: "not held",
+    gone: "held until the call ends or is stopped",
+    gives_way: "none",
+    old: Duration::MAX,
+};
 
 /// How long an instance that nobody uses is kept.
 const IDLE: Duration = Duration::from_secs(60);
@@ -54,10 +78,10 @@ pub struct Sandbox {
     pub(crate) pooled: Option<Linkable>,
     pub(crate) on_demand: Linkable,
     pub(crate) cache: Option<Cache>,
-    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) slots: Arc<Places>,
     /// Further slots, for plugins that have no call running, so that they need not wait when other plugins have taken all of
     /// `slots`.
-    pub(crate) first_slots: Arc<Semaphore>,
+    pub(crate) first_slots: Arc<Places>,
     /// Instances that are kept from one call of a client to the next.
     pub(crate) warm: Arc<Warm<Instance>>,
     pub(crate) total_memory: Account,
@@ -123,8 +147,8 @@ impl Sandbox {
             pooled,
             on_demand,
             cache,
-            slots: Arc::new(Semaphore::new(slots)),
-            first_slots: Arc::new(Semaphore::new(FIRST_SLOTS)),
+            slots: Places::new(&SLOTS, slots),
+            first_slots: Places::new(&FIRST, FIRST_SLOTS),
             warm,
             total_memory: Account::new(config.total_memory_bytes - resting),
             host_memory: config.host_memory,

@@ -79,7 +79,14 @@ impl Echo {
     }
 
     fn run<O: Operation>(&self, operation: O, client: Option<Arc<str>>) -> O::Outcome {
-        let call = Call { operation, scope: Scope::default(), events: Arc::new(NoEvents), timeout: None, client };
+        let call = Call {
+            operation,
+            scope: Scope::default(),
+            events: Arc::new(NoEvents),
+            timeout: None,
+            client,
+            party: wharf_sandbox::places::Party::SOLE,
+        };
         self.runtime.block_on(self.plugin.call(call)).result.expect("an outcome")
     }
 

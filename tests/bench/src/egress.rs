@@ -19,6 +19,7 @@ use wharf_sandbox::{
     Call, CallTool, NoEvents, Outcome, Plugin, Sandbox, Scope, ToolAnswer,
     model::{Abilities, Context as CallContext},
     network::Network,
+    places::Party,
 };
 
 use crate::{
@@ -79,7 +80,8 @@ fn sandboxed(plugin: &Plugin, network: &Arc<dyn Network>, url: &str) -> Once {
                 CallContext { answers: vec![], state: None, abilities: Abilities::empty(), more: "{}".into() };
             let operation = CallTool { name: "ping".into(), args, context };
             let scope = Scope { network: Some(network), ..Scope::default() };
-            let call = Call { operation, scope, events: Arc::new(NoEvents), timeout: None, client: None };
+            let call =
+                Call { operation, scope, events: Arc::new(NoEvents), timeout: None, client: None, party: Party::SOLE };
             match plugin.call(call).await.result? {
                 Outcome::Done(ToolAnswer::Text(_)) => Ok(()),
                 other => anyhow::bail!("not an answer: {other:?}"),

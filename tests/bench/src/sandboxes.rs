@@ -22,6 +22,7 @@ use wharf_sandbox::{
     Call, CallTool, Code, Limits, NoEvents, Outcome, Plugin, PluginSpec, Sandbox, Scope, ToolAnswer,
     model::{Abilities, Context as CallContext},
     network::HttpLimits,
+    places::Party,
 };
 
 use crate::{
@@ -220,7 +221,11 @@ fn sandboxed(sandbox: &Arc<Sandbox>, component: &Path, work: &Work) -> Result<On
                 CallContext { answers: vec![], state: None, abilities: Abilities::empty(), more: "{}".into() };
             let operation = CallTool { name: tool.into(), args, context };
             let (scope, events) = (Scope::default(), Arc::new(NoEvents));
-            match plugin.call(Call { operation, scope, events, timeout: None, client: None }).await.result? {
+            match plugin
+                .call(Call { operation, scope, events, timeout: None, client: None, party: Party::SOLE })
+                .await
+                .result?
+            {
                 Outcome::Done(ToolAnswer::Text(_)) => Ok(()),
                 other => bail!("not an answer: {other:?}"),
             }

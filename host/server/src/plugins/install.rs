@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 use tracing::Instrument;
-use wharf_sandbox::{Call, Code, List, LoadError, NoEvents, Plugin, PluginSpec, sections::WANTS};
+use wharf_sandbox::{Call, Code, List, LoadError, NoEvents, Plugin, PluginSpec, places::Party, sections::WANTS};
 
 use super::{
     loader::Loader,
@@ -137,7 +137,14 @@ impl Installer {
             approval: None,
             slot: None,
         });
-        let call = Call { operation: List, scope, events: Arc::new(NoEvents), timeout: None, client: None };
+        let call = Call {
+            operation: List,
+            scope,
+            events: Arc::new(NoEvents),
+            timeout: None,
+            client: None,
+            party: Party::SOLE,
+        };
         let report = {
             let span = tracing::debug_span!("list", plugin = config.id);
             let mut asked = std::pin::pin!(plugin.call(call).instrument(span));
