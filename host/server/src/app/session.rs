@@ -8,7 +8,10 @@ use super::Error;
 use crate::{
     access::scope::Folder,
     auth::Caller,
-    base::principal::Principal,
+    base::{
+        party::{Party, party},
+        principal::Principal,
+    },
     client::server::Server,
     observe::record::Transport,
     transport::{pipe::Client, stdio},
@@ -20,6 +23,7 @@ pub struct Session<R, W> {
     reader: R,
     writer: W,
     principal: Principal,
+    alone: bool,
     profile: Option<Arc<str>>,
     roots: Option<Vec<Folder>>,
 }
@@ -30,13 +34,21 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     pub(super) fn new(server: Arc<Server>, reader: R, writer: W) -> Self {
-        Self { server, reader, writer, principal: Principal::Process, profile: None, roots: None }
+        Self { server, reader, writer, principal: Principal::Process, alone: false, profile: None, roots: None }
     }
 
     /// Names the client. Its tasks and reused instances are not shared with clients of other names.
     #[must_use]
     pub fn principal(mut self, name: &str) -> Self {
         self.principal = Principal::Named(name.into());
+        self
+    }
+
+    /// Says that this process serves nobody else, ever, so that the client may take all places there are.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
         self
     }
 
@@ -70,7 +82,8 @@ where
     /// # Errors
     /// If one of the folders cannot be opened, or there is no such profile. Nothing has been served then.
     pub async fn serve(self) -> Result<(), Error> {
-        let Self { server, reader, writer, principal, profile, roots } = self;
+        let Self { server, reader, writer, principal, alone, profile, roots } = self;
+        let party = if alone { Party::SOLE } else { party(&principal, None) };
         if let Some(name) = &profile {
             server.check_profile(name).map_err(Error::Config)?;
         }
@@ -78,6 +91,7 @@ where
         stdio::serve(
             &server,
             Client { caller: Caller::Owner(principal), profile, roots, transport: Transport::Pipe },
+            party,
             reader,
             writer,
         )

@@ -100,6 +100,7 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     };
     // A program that systemd knows may start `wharf run`, which must not speak for it.
     let is_service = http.is_some();
+    let alone = http.is_none();
     let admin = match admin(&wharf).await {
         Ok(admin) => admin,
         // Each client that starts a `wharf run` starts one with the same config, and only one of them can listen there.
@@ -171,6 +172,9 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     let pipe = async {
         if stdio {
             let mut session = wharf.session(tokio::io::stdin(), tokio::io::stdout());
+            if alone {
+                session = session.alone();
+            }
             if let Some(profile) = &profile {
                 session = session.profile(profile);
             }

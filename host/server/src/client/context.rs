@@ -31,6 +31,7 @@ use crate::{
     auth::Caller,
     base::{
         ledger::Charge,
+        party::{Party, party},
         principal::{Owner, Principal},
         text,
     },
@@ -42,6 +43,13 @@ use crate::{
 
 /// The least time between the last progress notification and the answer.
 const PROGRESS_BEFORE_ANSWER: Duration = Duration::from_millis(20);
+
+/// Who makes a request, and who takes places for it.
+#[derive(Clone, Copy)]
+pub struct By<'a> {
+    pub caller: &'a Caller,
+    pub party: Party,
+}
 
 /// What is known about one request.
 #[derive(Clone)]
@@ -55,6 +63,8 @@ pub struct Context {
     pub client_info: Option<Arc<str>>,
     /// Who makes the request.
     pub caller: Caller,
+    /// Who takes places for the request, in every pool that has a part for each client.
+    pub party: Party,
     /// The part of the catalog that the client came for.
     pub profile: Option<Arc<str>>,
     /// The log level that a modern request asks for. For a legacy request, its session's counts.
@@ -94,14 +104,7 @@ struct SoFar {
 
 impl Context {
     /// A context to begin with: without session, headers or progress.
-    fn new(
-        server: &Arc<Server>,
-        revision: Revision,
-        id: Id,
-        caller: Caller,
-        outbox: Outbox,
-        charge: Arc<Charge>,
-    ) -> Self {
+    fn new(server: &Arc<Server>, revision: Revision, id: Id, by: By<'_>, outbox: Outbox, charge: Arc<Charge>) -> Self {
         Self {
             server: Arc::clone(server),
             encoder: Arc::clone(server.encoder(revision)),
@@ -109,7 +112,8 @@ impl Context {
             meta: Arc::default(),
             capabilities: Arc::default(),
             client_info: None,
-            caller,
+            caller: by.caller.clone(),
+            party: by.party,
             profile: None,
             log_level: None,
             outbox,
@@ -134,7 +138,7 @@ impl Context {
     pub fn in_session(
         session: &Arc<Session>,
         server: &Arc<Server>,
-        caller: &Caller,
+        by: By<'_>,
         id: &Id,
         meta: RequestMeta,
         outbox: Outbox,
@@ -142,14 +146,14 @@ impl Context {
     ) -> Self {
         session.touch();
         session.set_used();
-        session.seen_as(caller);
+        session.seen_as(by.caller);
         Self {
             meta: Arc::new(meta),
             capabilities: Arc::clone(&session.capabilities),
             client_info: session.client_info.clone(),
             session: Some(Arc::clone(session)),
             profile: session.profile.clone(),
-            ..Self::new(server, session.revision, id.clone(), caller.clone(), outbox, charge)
+            ..Self::new(server, session.revision, id.clone(), by, outbox, charge)
         }
     }
 
@@ -160,7 +164,7 @@ impl Context {
         id: &Id,
         meta: RequestMeta,
         claim: ModernClaim,
-        caller: &Caller,
+        by: By<'_>,
         outbox: Outbox,
         charge: Arc<Charge>,
     ) -> Result<Self, RpcError> {
@@ -172,17 +176,16 @@ impl Context {
             log_level: meta.log_level().unwrap_or_default(),
             meta: Arc::new(meta),
             capabilities: Arc::new(claim.capabilities),
-            ..Self::new(server, revision, id.clone(), caller.clone(), outbox, charge)
+            ..Self::new(server, revision, id.clone(), by, outbox, charge)
         })
     }
 
     /// The context of a call that no client makes: in the newest revision, without capabilities.
     pub fn direct(server: &Arc<Server>, principal: Principal, outbox: Outbox, charge: Arc<Charge>) -> Self {
         let none = ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() };
-        Self {
-            capabilities: Arc::new(none),
-            ..Self::new(server, Revision::NEWEST, Id::number(1), Caller::Owner(principal), outbox, charge)
-        }
+        let party = party(&principal, None);
+        let by = By { caller: &Caller::Owner(principal), party };
+        Self { capabilities: Arc::new(none), ..Self::new(server, Revision::NEWEST, Id::number(1), by, outbox, charge) }
     }
 
     /// The context of a call that goes on as a task. The tasks extension of modern revisions has neither progress nor log

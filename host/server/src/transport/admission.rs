@@ -15,9 +15,13 @@ use wharf_protocol::{
 
 use super::http::headers::{VERSION_HEADER, check_name, request_id, single, text};
 use crate::{
-    auth::Caller,
     base::ledger::Charge,
-    client::{context::Context, outbox::Outbox, server::Server, session::Session},
+    client::{
+        context::{By, Context},
+        outbox::Outbox,
+        server::Server,
+        session::Session,
+    },
     methods::{response::Answer, router},
     observe::record::Transport,
 };
@@ -28,7 +32,7 @@ const MIRRORING: &str = "mcp-param-";
 /// What is known about the place where a request came in.
 pub struct Door<'a> {
     pub server: &'a Arc<Server>,
-    pub caller: &'a Caller,
+    pub by: By<'a>,
     /// The part of the catalog that the client came for.
     pub profile: Option<&'a Arc<str>>,
     /// Whether modern requests, which need no handshake, are served here too.
@@ -84,7 +88,7 @@ pub fn admit(
     session: impl FnOnce() -> Named,
     outbox: impl FnOnce(Option<&Session>) -> Outbox,
 ) -> Result<Admitted, Refusal> {
-    let Door { server, caller, .. } = *door;
+    let Door { server, by, .. } = *door;
     let meta = RequestMeta::read(request.params.as_ref())?;
     if meta.claims_modern() {
         if !door.modern || !server.startup.protocol.modern {
@@ -118,12 +122,12 @@ pub fn admit(
         }
         (Some(Method::Initialize), Named::None | Named::Unknown) => {
             let params = params::read(request.params.as_ref())?;
-            let (session, result) = Session::open(server, params, caller, door.profile.cloned())?;
+            let (session, result) = Session::open(server, params, by.caller, door.profile.cloned())?;
             Ok(Admitted::Opens(session, result))
         }
         (_, Named::Is(session)) => {
             let outbox = outbox(Some(&session));
-            let mut ctx = Context::in_session(&session, server, caller, &request.id, meta, outbox, charge);
+            let mut ctx = Context::in_session(&session, server, by, &request.id, meta, outbox, charge);
             note(&mut ctx, door);
             Ok(Admitted::Runs(Box::new(ctx)))
         }
@@ -151,7 +155,7 @@ fn modern(
     if version.is_some_and(|version| version != claim.version) {
         return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`").into());
     }
-    let mut ctx = Context::of_claim(door.server, &request.id, meta, claim, door.caller, outbox, charge)?;
+    let mut ctx = Context::of_claim(door.server, &request.id, meta, claim, door.by, outbox, charge)?;
     ctx.profile = door.profile.cloned();
     note(&mut ctx, door);
     if let Some(headers) = door.headers {

@@ -17,8 +17,8 @@ use super::admission::{self, Admitted, Door, Named};
 use crate::{
     access::scope::CallRoots,
     auth::Caller,
-    base::ledger::Charge,
-    client::{in_flight::InFlight, notifier::Feed, outbox::Outbox, server::Server, session::Session},
+    base::{ledger::Charge, party::Party},
+    client::{context::By, in_flight::InFlight, notifier::Feed, outbox::Outbox, server::Server, session::Session},
     methods::response::Text,
     observe::record::Transport,
 };
@@ -53,6 +53,7 @@ pub struct Pipe {
 /// What a request holds while it is worked on.
 struct Paid {
     charge: Arc<Charge>,
+    party: Party,
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -104,12 +105,13 @@ impl Pipe {
         self.send(error_text(malformed.id.as_ref(), &malformed.error, self.revision())).await;
     }
 
-    /// Handles a message. `charge`: what is charged for it. `permit`: called for each request in it, gives a permit where the
+    /// Handles a message. `charge`: what is charged for it. `party`: who takes places for it. `permit`: called for each request in it, gives a permit where the
     /// number of requests is limited.
     pub async fn take<E>(
         self: &Arc<Self>,
         line: &[u8],
         charge: Charge,
+        party: Party,
         permit: impl Fn() -> Result<Option<OwnedSemaphorePermit>, E>,
     ) -> Result<(), E> {
         if line.trim_ascii().is_empty() {
@@ -119,7 +121,7 @@ impl Pipe {
         let frame = Frame::parse(line);
         let taken = |message: &Message| {
             let permit = if matches!(message, Message::Request(_)) { permit()? } else { None };
-            Ok(Paid { charge: Arc::clone(&charge), permit })
+            Ok(Paid { charge: Arc::clone(&charge), party, permit })
         };
         match frame {
             Ok(Frame::One(message)) => {
@@ -204,11 +206,11 @@ impl Pipe {
     }
 
     async fn request(self: &Arc<Self>, request: Request, paid: Paid) {
-        let Paid { charge, permit } = paid;
+        let Paid { charge, party, permit } = paid;
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
-        let mut ctx = match self.admit(&request, charge) {
+        let mut ctx = match self.admit(&request, charge, party) {
             Ok(Admitted::Runs(ctx)) => ctx,
             Ok(Admitted::Opens(session, result)) => {
                 *self.session.lock() = Some(session);
@@ -250,11 +252,11 @@ impl Pipe {
     }
 
     /// Admits or refuses a request.
-    fn admit(&self, request: &Request, charge: Arc<Charge>) -> Result<Admitted, RpcError> {
+    fn admit(&self, request: &Request, charge: Arc<Charge>, party: Party) -> Result<Admitted, RpcError> {
         let (caller, transport) = (&self.caller.lock().clone(), &self.client.transport);
         let (server, transport) = (&self.server, *transport);
         let profile = self.client.profile.as_ref();
-        let door = Door { server, caller, profile, modern: self.modern, headers: None, transport };
+        let door = Door { server, by: By { caller, party }, profile, modern: self.modern, headers: None, transport };
         let session = || self.session().map_or(Named::None, Named::Is);
         admission::admit(&door, request, charge, session, |_| self.outbox.of_request()).map_err(|refusal| refusal.error)
     }

@@ -11,7 +11,10 @@ use wharf_protocol::{Id, Malformed, RpcError, long::IdSearch};
 
 use super::pipe::{Client, Pipe};
 use crate::{
-    base::ledger::{Full, Incoming, message_bytes, no_room},
+    base::{
+        ledger::{Full, Incoming, message_bytes, no_room},
+        party::Party,
+    },
     client::{
         outbox::{Outbox, Queued},
         server::{DRAIN, Server},
@@ -26,8 +29,8 @@ const LINE_BYTES: usize = 64 << 10;
 const AT_ONCE: usize = 64;
 
 /// Serves a client until the input ends, the output breaks, or wharf stops. Requests that are under way then have a second to
-/// finish.
-pub async fn serve<R, W>(server: &Arc<Server>, client: Client, input: R, output: W)
+/// finish. `party`: who takes places for its requests.
+pub async fn serve<R, W>(server: &Arc<Server>, client: Client, party: Party, input: R, output: W)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -58,7 +61,7 @@ where
         };
         match read {
             Ok(Line::Whole) => {
-                let taken = pipe.take(&line, incoming.into_charge(), || Ok::<_, Infallible>(None)).await;
+                let taken = pipe.take(&line, incoming.into_charge(), party, || Ok::<_, Infallible>(None)).await;
                 // The number of requests is not limited here, so this cannot fail.
                 taken.unwrap_or_default();
             }

@@ -56,7 +56,7 @@ impl Client {
     pub fn open(wharf: &Wharf, roots: Vec<Folder>) -> Self {
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         let (read, write) = tokio::io::split(far);
-        let session = wharf.session(read, write).open(roots);
+        let session = wharf.session(read, write).alone().open(roots);
         let mut serving = JoinSet::new();
         serving.spawn(async move {
             // If a folder cannot be opened, the client reads the end of the pipe.

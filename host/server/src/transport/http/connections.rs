@@ -52,6 +52,13 @@ pub enum Remote {
 }
 
 impl Remote {
+    pub fn address(self) -> Option<IpAddr> {
+        match self {
+            Self::Address(address) => Some(address),
+            Self::Local(_) => None,
+        }
+    }
+
     pub fn transport(self) -> Transport {
         match self {
             Self::Address(_) => Transport::Http,

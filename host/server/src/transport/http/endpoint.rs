@@ -38,10 +38,11 @@ use crate::{
     auth::Caller,
     base::{
         ledger::{Charge, no_room},
+        party::Party,
         refusals::{Reason, What},
     },
     client::{
-        context::Context,
+        context::{By, Context},
         notifier::Feed,
         outbox::{Outbox, Queued},
         server::Server,
@@ -77,6 +78,8 @@ struct From<'a> {
 pub struct Visitor {
     pub peer: Arc<Peer>,
     pub caller: Caller,
+    /// Who takes places for the request.
+    pub party: Party,
     pub profile: Option<Arc<str>>,
 }
 
@@ -219,9 +222,9 @@ impl Endpoint {
     }
 
     fn door<'a>(&'a self, visitor: &'a Visitor, headers: &'a HeaderMap, modern: bool) -> Door<'a> {
-        let Visitor { peer, caller, profile } = visitor;
-        let transport = peer.remote().transport();
-        Door { server: &self.server, caller, profile: profile.as_ref(), modern, headers: Some(headers), transport }
+        let Visitor { peer, caller, party, profile } = visitor;
+        let (server, profile, transport) = (&self.server, profile.as_ref(), peer.remote().transport());
+        Door { server, by: By { caller, party: *party }, profile, modern, headers: Some(headers), transport }
     }
 
     /// A permit for a stream that stays open.

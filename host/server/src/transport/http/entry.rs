@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     auth::{Caller, Identity, Refused},
+    base::party::{Party, party},
     client::server::Server,
 };
 
@@ -22,6 +23,8 @@ pub struct Entered {
     pub request: HttpRequest,
     pub peer: Arc<Peer>,
     pub caller: Caller,
+    /// Who takes places for the request.
+    pub party: Party,
 }
 
 /// Lets a request in, or turns it away and tells the operator. `profile`: the one that its URL names.
@@ -32,7 +35,8 @@ pub async fn enter(server: &Server, request: HttpRequest, profile: Option<&str>)
             if let Some(noted) = request.extensions().get::<Arc<Noted>>() {
                 noted.by(caller.principal());
             }
-            Ok(Entered { request, peer, caller })
+            let party = party(caller.principal(), peer.remote().address());
+            Ok(Entered { request, peer, caller, party })
         }
         Err(refusal) => {
             server.refusals.say_of(refusal.what(), || refusal.detail(request.headers(), peer.remote()));

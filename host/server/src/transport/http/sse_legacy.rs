@@ -52,7 +52,7 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    let Entered { request, peer, caller } = match enter(server, request, None).await {
+    let Entered { request, peer, caller, .. } = match enter(server, request, None).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -154,7 +154,7 @@ impl Drop for Listed {
 /// Takes a message from a client. The answer goes to the client's stream.
 async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let endpoint = &streams.endpoint;
-    let Entered { request, peer, caller } = match enter(&endpoint.server, request, None).await {
+    let Entered { request, peer, caller, party } = match enter(&endpoint.server, request, None).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -171,7 +171,7 @@ async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     let incoming = endpoint.server.ledger.incoming(peer.account());
     match read_message(&parts.headers, body, endpoint.server.startup.message_bytes, incoming).await {
         // Requests count towards the same limit as those of Streamable HTTP.
-        Ok((body, charge)) => match pipe.take(&body, charge, || endpoint.work_permit().map(Some)).await {
+        Ok((body, charge)) => match pipe.take(&body, charge, party, || endpoint.work_permit().map(Some)).await {
             Ok(()) => accepted(),
             Err(refused) => refused.into_response(),
         },
