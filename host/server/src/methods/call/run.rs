@@ -11,7 +11,6 @@ use super::{failed::Failed, gates::Passed, request::Request};
 use crate::{
     access::grants,
     base::{
-        party::party,
         refusals::{Reason, What},
         text::{clean, escaped},
     },
@@ -71,7 +70,7 @@ pub async fn run_once<O: Operation>(
         return closed(record).await;
     }
     let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
-    let call = Call { operation, scope, events: ctx.events(id), timeout, client, party: party(ctx.principal(), None) };
+    let call = Call { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party };
     let call = served.plugin.call(call).instrument(span);
     let lost = async {
         match owner {
