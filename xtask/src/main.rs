@@ -25,6 +25,7 @@ mod others;
 mod package;
 mod search;
 mod service;
+mod slots;
 mod toolchain;
 
 const USAGE: &str = "\
@@ -40,6 +41,8 @@ cargo xtask languages    makes plugins in every language as authors do, and test
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
 cargo xtask search       looks for tools among hundreds of other servers, in the catalog for limited clients; needs npm, Python 3
 cargo xtask service      the unit under systemd and the image in a container; --unit, --image; needs root on Debian
+cargo xtask slots        that nothing of one call reaches the next: [CALLS], --languages with guests of `cargo xtask languages`, --swap with
+                         memory that is swapped out, which needs root
 cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
 cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
 cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         "login" => others::login(&root(), rest),
         "search" => search::check(&root()),
         "service" => service::check(&root(), rest),
+        "slots" => slots::check(&root(), rest),
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),

@@ -6,6 +6,7 @@ pub mod folders;
 pub mod guard;
 pub mod heavy;
 pub mod ledger;
+pub mod machine;
 pub mod parent;
 pub mod party;
 pub mod paths;

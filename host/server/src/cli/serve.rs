@@ -1,6 +1,10 @@
 //! `wharf run` and `wharf serve`: serve clients over stdin and stdout, over HTTP, or both.
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::{
@@ -16,7 +20,10 @@ use super::{
 };
 use crate::{
     app::{Builder, Listener, Socket, Wharf},
-    base::parent,
+    base::{
+        machine::{self, Weight},
+        parent,
+    },
     config::{self, CommandLine, Named},
 };
 
@@ -62,11 +69,23 @@ pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
 fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
     let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
+    tell_of_machine(file.as_deref());
     let builder = Wharf::builder().command_line(command_line).progress(|text| tracing::info!("{text}"));
     Ok(match file {
         Some(file) => builder.config_file(file),
         None => builder,
     })
+}
+
+/// Says in the log what wharf takes for granted of the machine and does not find.
+fn tell_of_machine(file: Option<&Path>) {
+    let trusted: Vec<PathBuf> = file.map(Path::to_path_buf).into_iter().chain(config::cache_dir()).collect();
+    for lack in machine::lacks(Path::new("/proc"), Path::new("/sys"), &trusted) {
+        match lack.weight {
+            Weight::Weaker => tracing::info!("{}; {}", lack.says, lack.remedy),
+            Weight::Wrong => tracing::warn!("{}; {}", lack.says, lack.remedy),
+        }
+    }
 }
 
 /// Refuses to serve nothing, which is more often a mistake than intended.

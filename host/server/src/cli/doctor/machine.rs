@@ -14,7 +14,10 @@ use rustix::{
 
 use super::Finding;
 use crate::{
-    base::text,
+    base::{
+        machine::{self, Weight},
+        text,
+    },
     config::{self, Config},
 };
 
@@ -30,7 +33,9 @@ pub fn look(proc: &Path, config: Option<&Config>) -> Vec<Finding> {
     let mut findings = vec![cache(config::cache_dir()), files(getrlimit(Resource::Nofile).maximum)];
     findings.extend(watches(proc));
     findings.extend(memory(proc, config));
-    findings.extend(kernel(proc));
+    let trusted: Vec<PathBuf> =
+        config.and_then(|config| config.file.clone()).into_iter().chain(config::cache_dir()).collect();
+    findings.extend(granted(proc, Path::new("/sys"), &trusted));
     findings
 }
 
@@ -168,23 +173,16 @@ fn memory(proc: &Path, config: Option<&Config>) -> Vec<Finding> {
     findings
 }
 
-/// What the kernel has that not all have.
-fn kernel(proc: &Path) -> Option<Finding> {
-    let release = std::fs::read_to_string(proc.join("sys/kernel/osrelease")).ok()?;
-    let release = release.trim();
-    let mut parts = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-    let version = (parts.next()?, parts.next()?);
-    let modules = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
-    let about = "kernel";
-    Some(if version < (5, 6) {
-        Finding::wrong(about, format!("Linux {release} has no openat2"), "use Linux 5.6 or later")
-    } else if version < (5, 13) || (!modules.is_empty() && !modules.contains("landlock")) {
-        let says =
-            format!("Linux {release} has no Landlock, so processes that compile plugins are shut in by limits alone");
-        Finding::note(about, says, "use Linux 5.13 or later, with landlock among its security modules (lsm=)")
-    } else {
-        Finding::fine(about, format!("Linux {release}"))
-    })
+/// What wharf takes for granted of the machine.
+fn granted(proc: &Path, sys: &Path, trusted: &[PathBuf]) -> Vec<Finding> {
+    let lacks = machine::lacks(proc, sys, trusted);
+    let fine = machine::LOOKED_AT.into_iter().filter(|about| lacks.iter().all(|lack| lack.about != *about));
+    let mut findings: Vec<Finding> = fine.map(|about| Finding::fine(about, "as wharf needs it")).collect();
+    findings.extend(lacks.into_iter().map(|lack| match lack.weight {
+        Weight::Weaker => Finding::note(lack.about, lack.says, lack.remedy),
+        Weight::Wrong => Finding::wrong(lack.about, lack.says, lack.remedy),
+    }));
+    findings
 }
 
 #[cfg(test)]
@@ -246,9 +244,14 @@ mod tests {
 
     #[test]
     fn an_old_kernel_and_a_mean_one_are_told() {
-        let state = |release: &str| kernel(proc(&[("sys/kernel/osrelease", release)]).path()).unwrap().state;
+        let state = |release: &str| {
+            let proc = proc(&[("sys/kernel/osrelease", release)]);
+            let findings = granted(proc.path(), Path::new("/none"), &[]);
+            findings.into_iter().find(|finding| finding.about == "kernel").unwrap().state
+        };
         assert_eq!(state("5.4.0-99-generic\n"), State::Wrong);
         assert_eq!(state("5.10.1"), State::Note);
+        assert_eq!(state("6.18.0"), State::Fine);
         let mean = proc(&[("sys/vm/overcommit_memory", "2\n")]);
         assert_eq!(memory(mean.path(), None).first().unwrap().remedy.as_deref(), Some("sysctl vm.overcommit_memory=0"));
     }
