@@ -1,11 +1,12 @@
 //! Instances that are kept between the calls of one client, for plugins whose operator chose so.
 //!
 //! A kept instance belongs to one loaded plugin, to one client, and to exactly what the client's calls in it could reach; none
-//! of the three ever changes. The number of kept instances, their memory and their idle time are limited, and the oldest are
-//! dropped first. They are dropped outside the lock, because dropping an instance takes a while.
+//! of the three ever changes. The number of kept instances, their memory and their idle time are limited. To make room, the oldest
+//! instance of the client that keeps the most memory is dropped, so that a client with many instances costs no other one its own. They
+//! are dropped outside the lock, because dropping an instance takes a while.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -62,14 +63,15 @@ impl<T> Warm<T> {
         found.map(|one| one.instance)
     }
 
-    /// Keeps an instance that holds `bytes` of memory. If there is no room for it, older ones are dropped.
+    /// Keeps an instance that holds `bytes` of memory. If there is no room for it, the oldest ones are dropped of the client that keeps
+    /// the most.
     pub(crate) fn put(&self, key: Key, bytes: usize, instance: T) {
         let mut gone = Vec::new();
         let mut kept = self.kept.lock();
         kept.push_back(Kept { key, since: Instant::now(), bytes, instance });
         let mut sum: usize = kept.iter().map(|one| one.bytes).sum();
         while (kept.len() > self.bounds.count || sum > self.bounds.bytes)
-            && let Some(oldest) = kept.pop_front()
+            && let Some(oldest) = largest(&kept).and_then(|at| kept.remove(at))
         {
             sum -= oldest.bytes;
             gone.push(oldest);
@@ -104,6 +106,16 @@ impl<T> Warm<T> {
         drop(kept);
         drop(gone);
     }
+}
+
+/// Where the oldest instance is of the client that keeps the most memory.
+fn largest<T>(kept: &VecDeque<Kept<T>>) -> Option<usize> {
+    let mut sums: HashMap<&str, usize> = HashMap::new();
+    for one in kept {
+        *sums.entry(&one.key.client).or_default() += one.bytes;
+    }
+    let most = sums.values().max()?;
+    kept.iter().position(|one| sums.get(&*one.key.client) == Some(most))
 }
 
 /// Takes out the instances that fit and leaves the rest in order. Mostly none fits, and then nothing is moved.
@@ -155,6 +167,16 @@ mod tests {
         assert_eq!(warm.kept.lock().iter().map(|one| one.instance).collect::<Vec<_>>(), [4, 5]);
         warm.put(key(1, "a", "x"), 101, 6);
         assert!(warm.kept.lock().is_empty(), "what is too large by itself is not kept");
+    }
+
+    #[test]
+    fn a_client_with_many_instances_costs_no_other_one_its_own() {
+        let warm = warm(Duration::MAX);
+        warm.put(key(1, "b", "x"), 10, 1);
+        for instance in 2..9 {
+            warm.put(key(1, "a", "x"), 10, instance);
+        }
+        assert_eq!(warm.take(&key(1, "b", "x")), Some(1));
     }
 
     #[test]
