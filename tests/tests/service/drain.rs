@@ -2,8 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{Exchange, Folder, LEGACY, Server, Value, given, json, text};
+use e2e::{Exchange, Folder, LEGACY, PATIENCE, Server, Value, given, json, text, together};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Response,
+    body::{Bytes, Incoming},
+    client::conn::http1::SendRequest,
+    header::CONNECTION,
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustix::process::Signal;
+use tokio::time::timeout;
+
+use crate::{authority::Authority, authority::write, http2};
 
 async fn started(more: &str) -> (Folder, Server) {
     let folder = Folder::new();
@@ -109,6 +120,122 @@ async fn it_is_told_first_and_refuses_nobody_until_then() {
     assert!(began.elapsed() < Duration::from_secs(3), "the test is too slow for what it shows");
     let (status, _, _) = server.terminated().await;
     assert!(status.success() && began.elapsed() >= Duration::from_secs(3));
+}
+
+/// A client that keeps its connection, as most do.
+struct Keeps<'a> {
+    server: &'a Server,
+    connection: SendRequest<Full<Bytes>>,
+}
+
+impl<'a> Keeps<'a> {
+    async fn connect(server: &'a Server) -> Self {
+        let stream = TokioIo::new(server.open().await.unwrap());
+        let (connection, driven) = hyper::client::conn::http1::handshake(stream).await.unwrap();
+        tokio::spawn(driven);
+        Self { server, connection }
+    }
+
+    /// Whether the answer to a call says that the connection is closed. A request that is not answered is a lost one.
+    async fn call(&mut self) -> bool {
+        let mut request = http2::request(self.server, waits(0), "tools/call");
+        *request.uri_mut() = "/mcp".parse().unwrap();
+        request.headers_mut().insert("host", self.server.address.to_string().parse().unwrap());
+        let answered = async {
+            self.connection.ready().await?;
+            self.connection.send_request(request).await
+        };
+        let sent = timeout(PATIENCE, answered).await.expect("it takes too long");
+        closes(sent.expect("a request was lost")).await
+    }
+}
+
+async fn closes(response: Response<Incoming>) -> bool {
+    let closes = response.headers().get(CONNECTION).is_some_and(|value| value == "close");
+    let body = response.into_body().collect().await.expect("an answer was lost").to_bytes();
+    assert!(String::from_utf8_lossy(&body).contains("\"done\""), "{body:?}");
+    closes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_meanwhile_sends_its_client_elsewhere() {
+    let (_folder, server) = started("[http]\ndrain_delay_s = 3").await;
+    let (served, mut all_served) = tokio::sync::mpsc::channel(16);
+    let clients = (0..16).map(|_| {
+        let (server, served) = (&server, served.clone());
+        async move {
+            let mut client = Keeps::connect(server).await;
+            assert!(!client.call().await, "nobody is sent away before");
+            served.send(()).await.unwrap();
+            // It goes on until it is told to go.
+            while !client.call().await {}
+            Instant::now()
+        }
+    });
+    let ends = async {
+        for _ in 0..16 {
+            all_served.recv().await.unwrap();
+        }
+        server.signal(Signal::TERM);
+        Instant::now()
+    };
+    let (told, began) = tokio::join!(together(clients), ends);
+    for told in told {
+        let after = told.duration_since(began);
+        assert!(after < Duration::from_secs(2), "told while others are still served: {after:?}");
+    }
+    // Whoever comes now is served as well, and told the same.
+    assert!(Keeps::connect(&server).await.call().await);
+    assert!(server.terminated().await.0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_on_its_way_when_nobody_is_taken_in_any_more_is_answered() {
+    let (_folder, server) = started("").await;
+    let mut clients = Vec::new();
+    for _ in 0..16 {
+        let mut client = Keeps::connect(&server).await;
+        assert!(!client.call().await);
+        clients.push(client);
+    }
+    let mut listening = listening(&server).await;
+    server.signal(Signal::TERM);
+    // With this answer, nobody is taken in any more.
+    assert_eq!(listening.response(&json!(7)).await["id"], 7);
+    let told = together(clients.into_iter().map(|mut client| async move { client.call().await })).await;
+    assert!(told.iter().all(|told| *told), "{told:?}");
+    let (status, took, _) = server.terminated().await;
+    assert!(status.success() && took < Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_http2_are_told_at_once_and_lose_nothing() {
+    let (folder, authority) = (Folder::new(), Authority::new());
+    write(&folder, &authority.localhost());
+    let mut server = crate::tls::started(&folder, &authority, "drain_delay_s = 4").await;
+    server.modern("tools/list", json!({}), json!({})).await.unwrap();
+    server.over = e2e::http::Over::Tls(authority.client(None, &["h2", "http/1.1"]));
+    let connected = async || {
+        let stream = TokioIo::new(server.open().await.unwrap());
+        let (client, driven) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+        (client, tokio::spawn(driven))
+    };
+    let (mut client, driven) = connected().await;
+    closes(client.send_request(http2::request(&server, waits(0), "tools/call")).await.unwrap()).await;
+    let slow = client.send_request(http2::request(&server, waits(1500), "tools/call"));
+    let began = Instant::now();
+    server.signal(Signal::TERM);
+    closes(slow.await.unwrap()).await;
+    timeout(PATIENCE, driven).await.unwrap().unwrap().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(4), "it was told only when nobody was taken in any more");
+    drop(client);
+    // Whoever comes before that gets one answer, and is told as well.
+    let (mut late, driven) = connected().await;
+    closes(late.send_request(http2::request(&server, waits(0), "tools/call")).await.unwrap()).await;
+    timeout(PATIENCE, driven).await.unwrap().unwrap().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(4), "the test is too slow for what it shows");
+    drop(late);
+    assert!(server.terminated().await.0.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

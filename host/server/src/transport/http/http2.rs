@@ -83,14 +83,16 @@ where
     let service = hyper::service::service_fn({
         let (front, peer, finish, streams) =
             (Arc::clone(front), Arc::clone(peer), finish.clone(), Arc::clone(&streams));
+        let draining = server.draining.clone();
         move |mut request: Request<Incoming>| {
             name_host(&mut request);
             let open = Open::new(&streams);
-            let (front, peer, finish) = (Arc::clone(&front), Arc::clone(&peer), finish.clone());
+            let (front, peer) = (Arc::clone(&front), Arc::clone(&peer));
+            let (finish, draining) = (finish.clone(), draining.clone());
             async move {
                 let mut response = front.answer(request, &peer).await?;
                 let closes = response.headers_mut().remove(header::CONNECTION).is_some();
-                if peer.has_asked_enough() || closes {
+                if peer.has_asked_enough() || closes || draining.is_cancelled() {
                     finish.cancel();
                 }
                 Ok::<_, Infallible>(response.map(|body| Streamed::new(body, open)))
@@ -132,7 +134,7 @@ where
                 Look::Idle => true,
                 Look::Busy => false,
             },
-            () = either(&finish, &server.closing), if !streams.is_told() => true,
+            () = told_to_go(&finish, server, &streams), if !streams.is_told() => true,
         };
         if leaves {
             if !streams.tell(Instant::now()) {
@@ -143,10 +145,13 @@ where
     }
 }
 
-async fn either(one: &CancellationToken, other: &CancellationToken) {
+/// Waits until the client is to leave: for a reason of its own, because wharf takes nobody in any more, or because wharf will not soon.
+/// In that last case a client that has asked for nothing yet gets one answer first.
+async fn told_to_go(finish: &CancellationToken, server: &Server, streams: &Streams) {
     tokio::select! {
-        () = one.cancelled() => {}
-        () = other.cancelled() => {}
+        () = finish.cancelled() => {}
+        () = server.closing.cancelled() => {}
+        () = server.draining.cancelled(), if streams.has_begun() => {}
     }
 }
 
@@ -225,6 +230,11 @@ impl Streams {
         let mut state = self.state.lock();
         state.told.get_or_insert(now);
         state.last > 0
+    }
+
+    /// Whether the client has asked for anything.
+    fn has_begun(&self) -> bool {
+        self.state.lock().last > 0
     }
 
     fn is_told(&self) -> bool {

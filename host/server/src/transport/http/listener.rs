@@ -3,7 +3,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::{Result, ensure};
-use futures_util::future::select_all;
+use futures_util::{FutureExt, future::select_all};
 use http::{HeaderValue, header};
 use rustix::process::{Resource, getrlimit};
 use tokio::{
@@ -31,6 +31,10 @@ const HEADERS: Duration = Duration::from_secs(10);
 const CONNECTIONS: usize = 4096;
 /// How much of a connection is read ahead at the most, which also bounds the headers of a request.
 const BUFFER_BYTES: usize = 128 << 10;
+/// For how long a request may be on its way when no more are taken.
+const ON_ITS_WAY: Duration = Duration::from_millis(300);
+/// The most connections that are taken in although wharf closes, since their clients were connected before.
+const WAITING: usize = 1024;
 const FULL: What =
     What::new("a connection, because there are too many that are being served", Reason::Other("connections"));
 const TAKEN_AWAY: What = What::new(
@@ -70,7 +74,7 @@ impl Listener {
     pub async fn serve(self) {
         let Self { server, sockets, tls, front } = self;
         let connections = Connections::new(most_connections());
-        let mut open = JoinSet::new();
+        let (mut open, mut waiting) = (JoinSet::new(), WAITING);
         if let Some(tls) = &tls {
             server.tracker.spawn(Arc::clone(tls).follow(server.reread.subscribe(), server.closing.clone()));
         }
@@ -78,7 +82,14 @@ impl Listener {
             let (stream, remote) = tokio::select! {
                 accepted = accept(&sockets) => accepted,
                 Some(_) = open.join_next() => continue,
-                () = server.closing.cancelled() => break,
+                // The system resets those that nobody took in when the sockets are closed.
+                () = server.closing.cancelled() => match accept(&sockets).now_or_never().filter(|_| waiting > 0) {
+                    Some(accepted) => {
+                        waiting -= 1;
+                        accepted
+                    }
+                    None => break,
+                },
             };
             let Some(place) = connections.enter(remote, &server.ledger) else {
                 server.refusals.say(FULL);
@@ -166,7 +177,8 @@ where
 {
     let service = hyper::service::service_fn(async |request| {
         let mut response = front.answer(request, peer).await?;
-        if peer.has_asked_enough() {
+        // A client that is told to close the connection sends its next request to a wharf that stays.
+        if peer.has_asked_enough() || server.draining.is_cancelled() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         Ok::<_, Infallible>(response)
@@ -181,13 +193,17 @@ where
         ended = connection.as_mut() => ended,
         // The connection is ended to make room for another.
         () = peer.end.cancelled() => return,
-        () = server.closing.cancelled() => {
+        () = async {
+            server.closing.cancelled().await;
+            // To close an idle connection would lose a request that is on its way. If there is one, its answer closes the connection.
+            tokio::time::sleep(ON_ITS_WAY).await;
+        } => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection => ended,
                 // Strangers do not keep wharf from ending. Who is let in meanwhile is none.
                 () = async {
-                    tokio::time::sleep(DRAIN).await;
+                    tokio::time::sleep(DRAIN.saturating_sub(ON_ITS_WAY)).await;
                     if peer.is_admitted() {
                         std::future::pending::<()>().await;
                     }
