@@ -40,10 +40,10 @@ use wasmtime_wasi::{
             NewTimestamp, OpenFlags, PathFlags,
         },
     },
-    runtime::spawn_blocking,
 };
 
 use crate::{
+    blocking::blocking,
     scope::{Identity, identity_of},
     store::{Listed, State},
 };
@@ -156,7 +156,7 @@ async fn read_directory(state: &mut State, directory: Resource<Descriptor>) -> A
         Descriptor::File(_) => return Ok((Err(ErrorCode::NotDirectory),)),
     };
     let known = Arc::downgrade(&base);
-    match spawn_blocking(move || begin(&base)).await {
+    match blocking(move || begin(&base)).await {
         Ok(own) => Ok((Ok(table.push(Entries { base: known, directory: Some(own), read: VecDeque::new() })?),)),
         Err(error) => Ok((Err(error.into()),)),
     }
@@ -173,7 +173,7 @@ async fn next(state: &mut State, stream: Resource<Entries>) -> Answer<Option<Dir
     if entries.read.is_empty()
         && let Some(mut own) = entries.directory.take()
     {
-        let (own, read) = spawn_blocking(move || {
+        let (own, read) = blocking(move || {
             let read = more(&mut own, most);
             ((!read.is_empty()).then_some(own), read)
         })
@@ -299,7 +299,7 @@ async fn readlink_at(state: &mut State, (directory, path): ReadlinkAt) -> Answer
         Descriptor::File(_) => return Ok((Err(ErrorCode::NotDirectory),)),
     };
     let link = PathBuf::from(&path);
-    let target = spawn_blocking(move || cap_primitives::fs::read_link_contents(&base, &link)).await;
+    let target = blocking(move || cap_primitives::fs::read_link_contents(&base, &link)).await;
     if let Ok(target) = target
         && target.is_absolute()
         && !target.components().any(|part| part == Component::ParentDir)
@@ -328,7 +328,7 @@ async fn open_at(
         Err(code) => return Ok((Err(code),)),
     };
     let directory = open.contains(OpenFlags::DIRECTORY);
-    let opened = spawn_blocking(move || open_file(&base.dir, path.as_ref(), follow, &options, directory)).await;
+    let opened = blocking(move || open_file(&base.dir, path.as_ref(), follow, &options, directory)).await;
     let descriptor = match opened {
         Ok((file, true)) => Descriptor::Dir(Dir::new(file, perms, mode, false)),
         Ok((file, false)) => Descriptor::File(File::new(file, perms, mode, false)),
@@ -425,7 +425,7 @@ async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<
         let (source, target) = (Arc::clone(&source.dir), Arc::clone(&target.dir));
         let (old, new) = (old.clone(), new.clone());
         // If this fails, the new file keeps its own mode or owner. Whether it may be renamed at all, the rename itself decides.
-        spawn_blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok()).await;
+        blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok()).await;
     }
     answer(state.filesystem().rename_at(from, old, to, new).await)
 }

@@ -12,6 +12,7 @@
 
 mod adapter;
 mod bindings;
+mod blocking;
 mod cache;
 mod call;
 mod compile;

@@ -20,6 +20,7 @@ use crate::{
         self,
         declared::{Adapter, Served},
     },
+    blocking::blocking,
     cache,
     compile::Artifact,
     component::{Exports, Linked, PACKAGE, VERSION},
@@ -283,15 +284,6 @@ fn digest(mut file: File) -> std::io::Result<(File, [u8; 32])> {
     }
     file.rewind()?;
     Ok((file, sha.finalize().into()))
-}
-
-/// Runs work that may block on a thread meant for that, and waits for it.
-#[expect(clippy::disallowed_methods, reason = "waits for what it spawns")]
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
 }
 
 #[expect(unsafe_code, reason = "deserialising is how wasmtime takes compiled code")]
