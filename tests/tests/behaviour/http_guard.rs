@@ -286,7 +286,7 @@ async fn a_port_that_is_taken_is_said() {
     let address = server.address.to_string();
     let ended = folder.run(&["serve", "--listen", &address], &[]).await;
     let said = stderr(&ended);
-    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert_eq!(ended.status.code(), Some(1), "{said}");
     let error = said.lines().find(|line| line.starts_with("error: ")).unwrap_or_else(|| panic!("{said}"));
     assert!(error.contains(&address) && error.contains("--listen"), "{error}");
     server.modern("tools/list", json!({}), json!({})).await.unwrap();

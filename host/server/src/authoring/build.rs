@@ -9,11 +9,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokio::process::Command;
 
 use super::project::Project;
-use crate::base::text::{self, clip};
+use crate::base::{
+    failed::{OrFailed, failed},
+    group::Group,
+    text::{self, clip},
+};
+
+/// What ends a command of the author before it ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// A key at the terminal, such as ctrl-c, which the system reports to this process, to the command and to every process that the
+    /// command started. This process ends at once and cannot pass it on, so all of them stay in one group.
+    Interrupted,
+    /// The caller, which is told of every signal and then drops its future: that kills the command with every process that it started.
+    Dropped,
+}
 
 /// What a build made.
 #[derive(Debug, Clone)]
@@ -25,7 +39,7 @@ pub struct Built {
 
 /// Makes sure that the plugin can be built. `set_up`: whether what is done once may be done now, if it was not yet.
 pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
-    check_needs(project)?;
+    check_needs(project).or_failed()?;
     let Some(setup) = project.build.setup.as_ref().filter(|setup| !setup.makes.exists()) else { return Ok(()) };
     ensure!(
         set_up,
@@ -35,27 +49,26 @@ pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
         text::path(&project.folder)
     );
     tracing::info!("setting up: {}", shown(&setup.command));
-    run(project, &setup.command).await.context("it could not be set up")?;
-    ensure!(
-        setup.makes.exists(),
-        "`{}` made no {}, which plugin.toml says it makes",
-        shown(&setup.command),
-        text::path(&setup.makes)
-    );
+    // Nothing is served yet, and no signal is handled.
+    run(project, &setup.command, Until::Interrupted).await.context("it could not be set up")?;
+    if !setup.makes.exists() {
+        let (command, makes) = (shown(&setup.command), text::path(&setup.makes));
+        return Err(failed(anyhow!("`{command}` made no {makes}, which plugin.toml says it makes")));
+    }
     Ok(())
 }
 
 /// Builds a plugin.
-pub async fn build(project: &Project) -> Result<Built> {
+pub async fn build(project: &Project, until: Until) -> Result<Built> {
     tracing::info!("building: {}", shown(&project.build.command));
     let began = Instant::now();
-    run(project, &project.build.command).await.context("it could not be built")?;
+    run(project, &project.build.command, until).await.context("it could not be built")?;
     let artifact = &project.build.artifact;
     let missing =
         || format!("`{}` made no {}, the artifact of plugin.toml", shown(&project.build.command), text::path(artifact));
-    let made = fs::read(artifact).with_context(missing)?;
+    let made = fs::read(artifact).with_context(missing).or_failed()?;
     let component = if wharf_forge::is_core_module(&made) {
-        wharf_forge::wrap(&made).with_context(|| text::path(artifact))?
+        wharf_forge::wrap(&made).with_context(|| text::path(artifact)).or_failed()?
     } else {
         made
     };
@@ -75,13 +88,21 @@ fn check_needs(project: &Project) -> Result<()> {
 }
 
 /// Runs a command of the author in the plugin's folder. What it prints goes to stderr, as the author's tools print it.
-async fn run(project: &Project, command: &str) -> Result<()> {
+async fn run(project: &Project, command: &str, until: Until) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).stdout(std::io::stderr());
-    // It stays in the group of the terminal, so that ctrl-c ends it with all that it has started.
-    let mut child = shell.kill_on_drop(true).spawn().context("there is no sh to run it")?;
-    let status = child.wait().await?;
-    ensure!(status.success(), "`{}` {}", shown(command), ended(status));
+    if until == Until::Dropped {
+        shell.process_group(Group::OWN);
+    }
+    let mut child = shell.kill_on_drop(true).spawn().context("there is no sh to run it").or_failed()?;
+    let status = match until {
+        Until::Interrupted => child.wait().await,
+        Until::Dropped => Group::of(&child).wait(&mut child).await,
+    };
+    let status = status.or_failed()?;
+    if !status.success() {
+        return Err(failed(anyhow!("`{}` {}", shown(command), ended(status))));
+    }
     Ok(())
 }
 

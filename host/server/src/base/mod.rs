@@ -1,8 +1,11 @@
 //! What every other module may use and that depends on none of them: text, paths, counted memory, random ids.
 
+pub mod below;
 pub mod certificate;
 pub mod explain;
+pub mod failed;
 pub mod folders;
+pub mod group;
 pub mod guard;
 pub mod heavy;
 pub mod ledger;

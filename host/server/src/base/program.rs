@@ -5,8 +5,11 @@ use std::{path::PathBuf, process::Stdio, time::Duration};
 use anyhow::{Context, Result, bail, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Runs a program to its end and returns what it prints, of which it may print so many bytes. It is killed if it takes longer, or
-/// if nobody waits for it any more. What it says on stderr is dropped, since a secret may be in it.
+use super::group::Group;
+
+/// Runs a program to its end and returns what it prints, of which it may print so many bytes. If it prints more or takes longer, or
+/// if the caller is dropped, it is killed with every process that it started. What it writes to stderr is dropped, since a secret may
+/// be in it.
 pub async fn run(command: &[String], input: &[u8], most: usize, within: Duration) -> Result<String> {
     let (program, arguments) = command.split_first().context("the command is empty")?;
     let mut child = tokio::process::Command::new(program)
@@ -14,9 +17,11 @@ pub async fn run(command: &[String], input: &[u8], most: usize, within: Duration
         .stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
+        .process_group(Group::OWN)
         .kill_on_drop(true)
         .spawn()
         .with_context(|| format!("`{program}` cannot be started"))?;
+    let group = Group::of(&child);
     let output = child.stdout.take().context("the command has no output")?;
     let mut to = child.stdin.take();
     let tell = async {
@@ -34,7 +39,7 @@ pub async fn run(command: &[String], input: &[u8], most: usize, within: Duration
     let printed = async {
         let ((), heard) = tokio::join!(tell, hear);
         let heard = heard?;
-        let status = child.wait().await?;
+        let status = group.wait(&mut child).await?;
         ensure!(status.success(), "`{program}` ended with {status}");
         Ok(heard)
     };
@@ -60,6 +65,10 @@ pub fn files(command: &[String]) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use tokio::sync::oneshot;
+
     use super::*;
 
     async fn shell(text: &str, input: &[u8]) -> Result<String> {
@@ -84,5 +93,51 @@ mod tests {
         assert!(late.to_string().contains("took longer"), "{late}");
         let missing = run(&["/nowhere/at/all".into()], b"", 10, Duration::from_secs(1)).await.unwrap_err();
         assert!(missing.to_string().contains("cannot be started"), "{missing}");
+    }
+
+    /// Starts a program that starts another one, ends it by `end`, and says whether the other one is gone as well. `end` is told when
+    /// the other one runs.
+    #[expect(clippy::disallowed_methods, reason = "a pipe of the test, and a process that may be left")]
+    async fn both_end(end: impl AsyncFnOnce(&[String], oneshot::Receiver<()>)) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let script = format!("exec 3>{}; sleep 600 & echo $! >&3; wait", pipe.display());
+        let ((tell, told), (gone, is_gone)) = (oneshot::channel(), oneshot::channel());
+        let reading = std::thread::spawn(move || {
+            let mut reader = BufReader::new(std::fs::File::open(pipe).unwrap());
+            let mut pid = String::new();
+            reader.read_line(&mut pid).unwrap();
+            tell.send(()).ok();
+            // It ends when no process holds the other end of the pipe.
+            let watch = std::thread::spawn(move || {
+                reader.read_line(&mut String::new()).unwrap();
+                gone.send(()).ok();
+            });
+            (pid, watch)
+        });
+        end(&["sh".into(), "-c".into(), script], told).await;
+        let both = tokio::time::timeout(Duration::from_secs(10), is_gone).await.is_ok();
+        let (pid, watch) = reading.join().unwrap();
+        if !both {
+            std::process::Command::new("kill").args(["-9", pid.trim()]).status().unwrap();
+        }
+        watch.join().unwrap();
+        both
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_program_started_is_killed_with_it() {
+        let takes_too_long = async |command: &[String], _| {
+            run(command, b"", 10, Duration::from_secs(1)).await.unwrap_err();
+        };
+        assert!(both_end(takes_too_long).await, "after its time");
+        let is_dropped = async |command: &[String], told: oneshot::Receiver<()>| {
+            tokio::select! {
+                _ = run(command, b"", 10, Duration::from_secs(60)) => panic!("it does not end by itself"),
+                told = told => told.unwrap(),
+            }
+        };
+        assert!(both_end(is_dropped).await, "after its caller is gone");
     }
 }

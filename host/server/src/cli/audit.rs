@@ -21,6 +21,7 @@ use super::{
 use crate::{
     audit::{chain::Verifier, files},
     base::{
+        failed::OrFailed,
         paths::FileId,
         text::{escaped, escaped_json, hex},
     },
@@ -59,7 +60,7 @@ impl AuditLog {
 /// The next line without its line break; None at the end. An unfinished line at the end counts as none, and is put into `rest`.
 fn next_line(reader: &mut impl BufRead, rest: &mut Vec<u8>) -> Result<Option<Vec<u8>>> {
     let left = MAX_LINE_BYTES.saturating_sub(rest.len() as u64);
-    reader.by_ref().take(left).read_until(b'\n', rest).context("the audit log cannot be read")?;
+    reader.by_ref().take(left).read_until(b'\n', rest).context("the audit log cannot be read").or_failed()?;
     if rest.last() != Some(&b'\n') {
         return if rest.len() as u64 >= MAX_LINE_BYTES {
             bail!("a line is too long for an audit log")

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 
 use super::{
     arguments::Project as Named,
@@ -12,8 +12,11 @@ use super::{
     load::{load, print},
 };
 use crate::{
-    authoring::{build, project::Project},
-    base::text,
+    authoring::{
+        build::{self, Until},
+        project::Project,
+    },
+    base::{failed::failed, text},
     config::{self, CommandLine},
     plugins::{snapshot::Serving, status::Status},
 };
@@ -23,7 +26,8 @@ pub async fn run(command: &Named) -> Result<ExitCode> {
     made(&project, command.setup).await?;
     for plugin in load(config(&project, &project.build.artifact)?).await?.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
-            bail!("it is built, but does not load ({}): {}", problem.stage, problem.text);
+            let problem = format!("it is built, but does not load ({}): {}", problem.stage, problem.text);
+            return Err(failed(anyhow!(problem)));
         }
         if let Some(serving) = &plugin.serving {
             show(serving)?;
@@ -35,7 +39,7 @@ pub async fn run(command: &Named) -> Result<ExitCode> {
 /// Builds the plugin, so that its artifact is a component.
 pub async fn made(project: &Project, set_up: bool) -> Result<()> {
     build::ready(project, set_up).await?;
-    let built = build::build(project).await?;
+    let built = build::build(project, Until::Interrupted).await?;
     let artifact = &project.build.artifact;
     replace(artifact, &built.component, SHARED)?;
     let (size, seconds) = (built.component.len().div_ceil(1024), built.took.as_secs_f64());

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
 use wharf_protocol::{
     Object,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     app::{Error, Wharf},
-    base::{paths::FileId, text::escaped},
+    base::{failed::failed, paths::FileId, text::escaped},
     config::{self, Named, PluginConfig, Source},
     plugins::{
         snapshot::{Entry, PluginStatus},
@@ -43,7 +43,8 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let plugins = wharf.plugins();
     for PluginStatus { subject, status, .. } in &plugins {
         if let Status::Failed { problem, .. } = status {
-            bail!("the plugin {subject} does not load ({}): {}", problem.stage, problem.text);
+            let problem = format!("the plugin {subject} does not load ({}): {}", problem.stage, problem.text);
+            return Err(failed(anyhow!(problem)));
         }
     }
     let tools: Vec<&Entry> = plugins.iter().filter_map(|one| one.serving.as_ref()).flat_map(|one| &one.tools).collect();
@@ -60,7 +61,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
             print(&format!("error: {}", escaped(&problem)))?;
             Ok(ExitCode::FAILURE)
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(failed(error)),
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     app::Wharf,
     authoring::{
-        build::{self, Built},
+        build::{self, Built, Until},
         project::Project,
         sources::Sources,
     },
@@ -56,7 +56,7 @@ const BREATH: Duration = Duration::from_secs(3);
 async fn follow(mut project: Project, mut sources: Sources, served: &Served) -> Result<()> {
     let mut in_a_row = 0;
     loop {
-        match build::build(&project).await {
+        match build::build(&project, Until::Dropped).await {
             Ok(built) => {
                 let (seconds, size) = (built.took.as_secs_f64(), built.component.len().div_ceil(1024));
                 tracing::info!("built in {seconds:.1} s, {size} KiB");

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use tempfile::NamedTempFile;
 use wharf_sandbox::Outside;
 
@@ -22,7 +22,10 @@ use super::{
 };
 use crate::{
     access::grants::Grants,
-    base::{guard, text},
+    base::{
+        failed::{OrFailed, failed},
+        guard, text,
+    },
     config::{self, CommandLine, Config},
     plugins::status::Status,
     setup::form::Form,
@@ -117,7 +120,8 @@ impl File {
         let wharf = load(config).await?;
         for plugin in wharf.plugins() {
             if let Status::Failed { problem, .. } = &plugin.status {
-                bail!("nothing was written: {id} would not be served ({}): {}", problem.stage, problem.text);
+                let not_served = format!("{id} would not be served ({}): {}", problem.stage, problem.text);
+                return Err(failed(anyhow!("nothing was written: {not_served}")));
             }
             let is_same = plugin.serving.is_none_or(|serving| serving.sha256 == sha256);
             ensure!(is_same, "nothing was written: the file of {id} is another by now; try again");
@@ -128,11 +132,9 @@ impl File {
     /// Writes the changed config, and prints the lines that are gone and those that are new, and what else there is to say.
     pub fn write(&self, more: &[String]) -> Result<()> {
         let shown = changes(&self.unedited, &self.edited.text())?;
-        ensure!(
-            read(&self.path)? == self.before,
-            "{}: somebody changed it meanwhile, so nothing was written; try again",
-            text::path(&self.path)
-        );
+        if read(&self.path)? != self.before {
+            return Err(changed_meanwhile(&self.path));
+        }
         let folder = self.path.parent().context("a config lies in a folder")?;
         if !self.is_there() {
             make_folder(folder)?;
@@ -143,6 +145,11 @@ impl File {
         let printed: Result<()> = lines.into_iter().try_for_each(|line| print(&line));
         printed.with_context(|| format!("{} was written all the same", text::path(&self.path)))
     }
+}
+
+/// The error of a file that is not as it was read, and is left alone.
+pub fn changed_meanwhile(path: &Path) -> anyhow::Error {
+    failed(anyhow!("{}: somebody changed it meanwhile, so nothing was written; try again", text::path(path)))
 }
 
 fn cannot(path: &Path, be: &str) -> String {
@@ -187,7 +194,7 @@ pub fn component(path: &Path) -> Result<(Vec<u8>, Outside)> {
 
 /// Makes a folder, and those above it that are not there, for its owner alone.
 pub fn make_folder(folder: &Path) -> Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| cannot(folder, "made"))
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| cannot(folder, "made")).or_failed()
 }
 
 /// The mode of a new file that is its owner's alone.
@@ -201,16 +208,16 @@ fn written(path: &Path, contents: &[u8], mode: u32) -> Result<NamedTempFile> {
     let unwritten = || cannot(path, "written");
     let mode = PermissionsExt::from_mode(mode);
     let made = tempfile::Builder::new().prefix(".wharf-").permissions(mode).tempfile_in(folder);
-    let mut file = made.with_context(unwritten)?;
-    file.write_all(contents).with_context(unwritten)?;
+    let mut file = made.with_context(unwritten).or_failed()?;
+    file.write_all(contents).with_context(unwritten).or_failed()?;
     Ok(file)
 }
 
 /// Puts the new file at its path, in place of whatever is there.
 fn put(file: NamedTempFile, path: &Path) -> Result<()> {
     let unwritten = || cannot(path, "written");
-    file.as_file().sync_all().with_context(unwritten)?;
-    file.persist(path).map_err(|error| error.error).with_context(unwritten)?;
+    file.as_file().sync_all().with_context(unwritten).or_failed()?;
+    file.persist(path).map_err(|error| error.error).with_context(unwritten).or_failed()?;
     Ok(())
 }
 
@@ -244,10 +251,10 @@ pub fn replace(path: &Path, contents: &[u8], new: u32) -> Result<()> {
         let own = file.as_file().metadata()?;
         if (own.uid(), own.gid()) != (before.uid(), before.gid()) {
             let kept = fchown(file.as_file(), Some(before.uid()), Some(before.gid()));
-            kept.with_context(|| format!("{}: its owner or group could not be kept", text::path(&path)))?;
+            kept.with_context(|| format!("{}: its owner or group could not be kept", text::path(&path))).or_failed()?;
         }
         let mode = PermissionsExt::from_mode(before.mode() & 0o7777);
-        file.as_file().set_permissions(mode).with_context(|| cannot(&path, "written"))?;
+        file.as_file().set_permissions(mode).with_context(|| cannot(&path, "written")).or_failed()?;
     }
     put(file, &path)
 }

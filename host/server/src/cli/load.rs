@@ -5,14 +5,15 @@ use std::io::{IsTerminal, Write};
 use anyhow::{Context, Result};
 
 use crate::{
-    app::{Builder, Wharf},
+    app::{Builder, Error, Wharf},
+    base::failed::{OrFailed, failed},
     config::Config,
 };
 
 /// The only place that writes to stdout outside the stdio transport.
 pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}").context("stdout is closed")
+    writeln!(out, "{text}").context("stdout is closed").or_failed()
 }
 
 /// Makes a wharf that has loaded every plugin of a config.
@@ -23,5 +24,8 @@ pub async fn load(config: Config) -> Result<Wharf> {
             writeln!(std::io::stderr(), "{text}").ok();
         }
     });
-    Ok(builder.build().await?)
+    builder.build().await.map_err(|error| match error {
+        Error::Config(error) => error,
+        other => failed(other),
+    })
 }

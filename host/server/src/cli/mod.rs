@@ -39,6 +39,7 @@ mod test;
 
 pub use self::arguments::Arguments;
 use self::{arguments::Command, manager::Passed};
+use crate::base::{failed::is_failed, group};
 
 const SIGXFSZ: i32 = 25;
 const OPEN_MAX: u64 = 10_240;
@@ -68,12 +69,14 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let ended = runtime.block_on(execute(arguments.command, passed));
     // Without this, a thread that waits for stdin would keep the process alive.
     runtime.shutdown_background();
+    // Nor does it wait until what it runs is dropped.
+    group::kill_all();
     log::finish(log);
     match ended {
         Ok(code) => code,
         Err(error) => {
             complain(&error);
-            ExitCode::from(2)
+            if is_failed(&error) { ExitCode::FAILURE } else { ExitCode::from(2) }
         }
     }
 }

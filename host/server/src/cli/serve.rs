@@ -21,6 +21,7 @@ use super::{
 use crate::{
     app::{Builder, Listener, Socket, Wharf},
     base::{
+        failed::OrFailed,
         machine::{self, Weight},
         parent,
     },
@@ -259,11 +260,15 @@ async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
             config::Listen::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
             config::Listen::Address(address) => {
                 check_reachable(wharf, *address)?;
-                TcpListener::bind(address).await.map(Socket::from).with_context(|| {
-                    format!(
-                        "cannot listen on {address}; another program may use the port, choose another with --listen"
-                    )
-                })?
+                TcpListener::bind(address)
+                    .await
+                    .map(Socket::from)
+                    .with_context(|| {
+                        format!(
+                            "cannot listen on {address}; another program may use the port, choose another with --listen"
+                        )
+                    })
+                    .or_failed()?
             }
         });
     }
@@ -295,9 +300,12 @@ fn check_reachable(wharf: &Wharf, address: SocketAddr) -> Result<()> {
 /// The listener for metrics, if there is to be one.
 async fn admin(wharf: &Wharf) -> Result<Option<TcpListener>> {
     let Some(admin) = wharf.admin() else { return Ok(None) };
-    let listener = TcpListener::bind(admin.listen).await.with_context(|| {
-        format!("cannot listen on {}; another program may use the port, choose another in [admin]", admin.listen)
-    })?;
+    let listener = TcpListener::bind(admin.listen)
+        .await
+        .with_context(|| {
+            format!("cannot listen on {}; another program may use the port, choose another in [admin]", admin.listen)
+        })
+        .or_failed()?;
     tracing::info!("serving metrics at {}", format_args!("http://{}/metrics", listener.local_addr()?));
     Ok(Some(listener))
 }
