@@ -142,6 +142,35 @@ async fn a_config_that_is_there_keeps_its_links_its_mode_and_all_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_installed_twice_is_gone_without_a_trace() {
+    for (client, config, _) in CLIENTS {
+        let before = match client {
+            "codex" => "# mine\nmodel = 'm'\n",
+            "goose" => "# mine\nGOOSE_MODEL: m\n",
+            _ => "{ \"mine\": 1 }\n",
+        };
+        for (first, second) in [("one", "two"), ("two", "one")] {
+            for text in [Some(before), None] {
+                let folder = Folder::new();
+                let path = folder.join(config);
+                if let Some(text) = text {
+                    folder.write(config, text);
+                }
+                let run = async |more: &[&str]| {
+                    let output = folder.run(&[&["install", client], more].concat(), &[]).await;
+                    assert!(output.status.success(), "{client}: {}", stderr(&output));
+                };
+                run(&["--builtin", "time", "--name", "one"]).await;
+                run(&["--builtin", "sequentialthinking", "--name", "two"]).await;
+                run(&["--uninstall", "--name", first]).await;
+                run(&["--uninstall", "--name", second]).await;
+                assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), text, "{client}: {first} went first");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_wharfs_or_does_not_work_is_left_alone() {
     let folder = Folder::new();
     folder.write("docs/a.txt", "hello");
@@ -161,7 +190,9 @@ async fn what_is_not_wharfs_or_does_not_work_is_left_alone() {
     ] {
         let path: PathBuf = folder.write(config, before);
         let output = folder.run(&[&["install", "cursor"], arguments].concat(), &[]).await;
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stdout(&output));
+        // What was typed is right, and the plugin is not.
+        let code = if expected == "nothing was written: " { 1 } else { 2 };
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stdout(&output));
         assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), before, "{arguments:?}");
         assert!(!folder.join("home/.cursor/mcp.json.wharf-backup").exists(), "{arguments:?}");

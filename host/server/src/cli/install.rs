@@ -8,17 +8,20 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::{
     arguments::{Allowed, Install, Plugins, Run},
-    file::{OWN, keep, kept, make_folder, read, replace},
+    file::{OWN, changed_meanwhile, keep, kept, make_folder, read, replace},
     load::{load, print},
     serve::refuse_nothing,
 };
 use crate::{
     access::capability::Access,
-    base::text,
+    base::{
+        failed::{OrFailed, failed},
+        text,
+    },
     config,
     plugins::status::Status,
     setup::clients::{self, Client, Places, Server},
@@ -67,7 +70,7 @@ pub(super) async fn run(command: Install) -> Result<ExitCode> {
         make_folder(folder)?;
         print(&format!("made {}, which was not there: is {} installed?", text::path(folder), client.title))?;
     }
-    write(&path, before.as_deref(), &after)?;
+    write(client, &path, before.as_deref(), &after)?;
     print(&says)?;
     if let Some(odd) = short_lived(&server.command) {
         print(&format!("note: {} {odd}; install wharf for good, and run this again", server.command))?;
@@ -89,22 +92,21 @@ fn backup(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes the text, if the file still has the one that was read. A copy of that is kept.
-fn write(path: &Path, before: Option<&str>, after: &str) -> Result<()> {
+/// Writes the text, if the file still has the one that was read. A copy of that is kept, unless the copy that is there already is what
+/// it was made of by putting in servers: then that one is still the text to come back to.
+fn write(client: &Client, path: &Path, before: Option<&str>, after: &str) -> Result<()> {
     check_unchanged(path, before)?;
     if let Some(before) = before {
-        keep(&backup(path), before.as_bytes())?;
+        let backup = backup(path);
+        if !kept(&backup)?.is_some_and(|kept| client.leads(&kept, before)) {
+            keep(&backup, before.as_bytes())?;
+        }
     }
     replace(path, after.as_bytes(), OWN)
 }
 
 fn check_unchanged(path: &Path, before: Option<&str>) -> Result<()> {
-    ensure!(
-        read(path)?.as_deref() == before,
-        "{}: somebody changed it meanwhile, so nothing was written; try again",
-        text::path(path)
-    );
-    Ok(())
+    if read(path)?.as_deref() == before { Ok(()) } else { Err(changed_meanwhile(path)) }
 }
 
 fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, servers: &[Server]) -> Result<ExitCode> {
@@ -135,10 +137,10 @@ fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, server
         return Ok(ExitCode::SUCCESS);
     }
     match after {
-        Some(after) => write(path, Some(text), &after)?,
+        Some(after) => write(client, path, Some(text), &after)?,
         None => {
             check_unchanged(path, Some(text))?;
-            std::fs::remove_file(path).with_context(|| file.clone())?;
+            std::fs::remove_file(path).with_context(|| file.clone()).or_failed()?;
         }
     }
     print(&format!("{file} is without `{name}`"))?;
@@ -271,7 +273,8 @@ async fn try_out(run: &Run) -> Result<()> {
     let wharf = load(config).await?;
     for plugin in wharf.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
-            bail!("nothing was written: {} would not be served ({}): {}", plugin.subject, problem.stage, problem.text);
+            let not_served = format!("{} would not be served ({}): {}", plugin.subject, problem.stage, problem.text);
+            return Err(failed(anyhow!("nothing was written: {not_served}")));
         }
     }
     wharf.stop().await;

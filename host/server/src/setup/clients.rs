@@ -221,22 +221,45 @@ impl Client {
         self.format.set(text, self.key, &server.name, &written)
     }
 
-    /// The text as it was before this server was put in: exactly, if nothing else was changed since. `backup`: a text from before.
-    /// None: there was no file.
+    /// The text without this server: exactly as it would be if the server had never been put in, if nothing but servers came in
+    /// since the backup. `backup`: a text from before. None: there was no file.
     pub fn undo(&self, text: &str, name: &str, backup: Option<&str>) -> Result<Option<String>> {
-        if let Some(server) = self.servers(text)?.into_iter().find(|server| server.name == name) {
-            let leads_here = |before: &str| {
-                let added = self.has(before, name).is_ok_and(|had| !had).then(|| self.set(before, &server));
-                added.is_some_and(|added| added.is_ok_and(|added| added == text))
-            };
-            if let Some(backup) = backup.filter(|backup| leads_here(backup)) {
-                return Ok(Some(backup.to_owned()));
+        for before in backup.into_iter().chain(std::iter::once("")) {
+            let Some(mut added) = self.added(before, text) else { continue };
+            let all = added.len();
+            added.retain(|server| server.name != name);
+            if added.len() == all {
+                continue;
             }
-            if leads_here("") {
-                return Ok(None);
-            }
+            let was_there = backup == Some(before) || !added.is_empty();
+            return was_there.then(|| self.with(before, &added)).transpose();
         }
         self.format.remove(text, self.key, name).map(Some)
+    }
+
+    /// Whether one text becomes the other by putting in servers and in no other way. Then the earlier one is what to come back to
+    /// when the servers are taken out.
+    pub fn leads(&self, before: &str, text: &str) -> bool {
+        self.added(before, text).is_some()
+    }
+
+    /// The servers that make one text of the other, in the order in which they were put in. None: something else was changed.
+    fn added(&self, before: &str, text: &str) -> Option<Vec<Server>> {
+        let known = self.format.servers(before, self.key).ok()?;
+        let mut added = self.servers(text).ok()?;
+        added.retain(|server| !known.contains_key(&server.name));
+        let leads = |added: &[Server]| self.with(before, added).is_ok_and(|made| made == text);
+        if leads(&added) {
+            return Some(added);
+        }
+        // Some formats take a new server in before the others.
+        added.reverse();
+        leads(&added).then_some(added)
+    }
+
+    /// The text with all of these servers, put in one after the other.
+    fn with(&self, text: &str, servers: &[Server]) -> Result<String> {
+        servers.iter().try_fold(text.to_owned(), |text, server| self.set(&text, server))
     }
 
     /// The servers of a config that are programs.

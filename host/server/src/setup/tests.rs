@@ -1,6 +1,9 @@
 //! Tests of edits: for each client, what a config says before and after, and that taking the server out again leaves what was there.
 
-use super::clients::{Client, Places, Server, find};
+use super::{
+    clients::{ALL, Client, Places, Server, find},
+    format::Format,
+};
 
 fn server() -> Server {
     let args = ["run", "--builtin", "files", "/home/ada/My \"Docs\""].map(str::to_owned).to_vec();
@@ -185,4 +188,105 @@ fn each_client_has_its_own_place() {
         assert_eq!((path(id, false).as_deref(), path(id, true).as_deref()), (Some(linux), Some(mac)), "{id}");
     }
     assert_eq!(path("other", false), None);
+}
+
+/// Texts in which clients have their configs, by format.
+const SHAPES: &[(Format, &[&str])] = &[
+    (
+        Format::Json,
+        &[
+            "",
+            "{}",
+            "{}\n",
+            "\n",
+            "{\n}\n",
+            "{\"KEY\": {}}",
+            "{\n  \"KEY\": {\n  }\n}\n",
+            "{\"a\": 1}",
+            "{\n\t\"a\": 1,\n}\n",
+            "// mine\n{ \"a\": [] } // end\n",
+            "{ \"KEY\": { \"b\": { \"command\": \"b\" } }, \"z\": 1 }\n",
+            "{\r\n  \"KEY\": {\r\n    \"b\": { \"url\": \"http://b\" }, // two\r\n  },\r\n}\r\n",
+            "\u{feff}{\n    \"KEY\": {\n        /* none */\n    }\n}",
+        ],
+    ),
+    (
+        Format::Toml,
+        &[
+            "",
+            "# mine\n",
+            "a = 1",
+            "a = 1\n\n[b]\nc = 2\n",
+            "[KEY]\n",
+            "[KEY.b]\ncommand = 'b'\n\n# after\n[z]\n",
+            "KEY = { b = { command = 'b' } }\n",
+            "[KEY]\nb.command = 'b' # b\n",
+            "\u{feff}a = 1\r\n",
+        ],
+    ),
+    (
+        Format::Yaml,
+        &[
+            "",
+            "# mine\n",
+            "a: 1",
+            "a: 1\n",
+            "KEY:\n",
+            "KEY: {}\n",
+            "KEY: null # none\nz: 1\n",
+            "KEY:\n    b:\n        cmd: b\n\n# after\nz: 1",
+            "a: 1\r\nKEY:\r\n  b:\r\n    cmd: b\r\n",
+        ],
+    ),
+];
+
+#[test]
+fn several_servers_leave_nothing_behind_in_whatever_order_they_go() {
+    let [first, second, third] = ["files", "time", "a-b"].map(|name| Server { name: name.into(), ..server() });
+    let orders: &[&[&Server]] = &[
+        &[&first],
+        &[&first, &second],
+        &[&second, &first],
+        &[&first, &second, &third],
+        &[&third, &first, &second],
+        &[&second, &third, &first],
+    ];
+    for client in ALL {
+        let shapes = SHAPES.iter().filter(|(format, _)| *format == client.format).flat_map(|(_, shapes)| *shapes);
+        for shape in shapes.map(|shape| shape.replace("KEY", client.key)) {
+            for was_there in [Some(shape.as_str()), None].into_iter().filter(|one| one.is_some() || shape.is_empty()) {
+                for order in orders {
+                    let mut installed: Vec<&Server> = order.to_vec();
+                    installed.sort_by_key(|server| server.name.len());
+                    let mut text = shape.clone();
+                    for server in &installed {
+                        let next = client.set(&text, server).unwrap();
+                        assert!(client.leads(&shape, &next), "{}: {shape:?} became {next:?}", client.id);
+                        text = next;
+                    }
+                    let mut left = Some(text);
+                    for server in *order {
+                        left = client.undo(&left.unwrap(), &server.name, was_there).unwrap();
+                    }
+                    assert_eq!(left.as_deref(), was_there, "{}: {shape:?}", client.id);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_somebody_else_changed_is_no_trace_of_a_server() {
+    let client = client("cursor");
+    let before = "{ \"mcpServers\": {} }";
+    let with = client.set(before, &server()).unwrap();
+    let changed = with.replace("{ \"mcp", "{ \"theme\": 1, \"mcp");
+    assert!(client.leads(before, before) && client.leads(before, &with));
+    assert!(!client.leads(before, &changed) && !client.leads(&with, before));
+    let undone = client.undo(&changed, "files", Some(before)).unwrap().unwrap();
+    assert!(undone.contains("\"theme\": 1") && !undone.contains("wharf"), "{undone}");
+    // One that was there before wharf replaced it does not come back: it was wharf's as well.
+    let again = client.set(&with, &Server { args: vec!["serve".into()], ..server() }).unwrap();
+    let undone = client.undo(&again, "files", Some(&with)).unwrap().unwrap();
+    assert!(!client.has(&undone, "files").unwrap(), "{undone}");
 }
