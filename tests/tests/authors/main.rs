@@ -6,6 +6,7 @@
 mod cases;
 mod failing;
 mod snapshots;
+mod stranger;
 
 use e2e::{Folder, folder};
 

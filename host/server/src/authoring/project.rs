@@ -1,24 +1,24 @@
 //! The folder in which a plugin is written. Its `plugin.toml` says how the plugin is built, and what it may touch while its author
 //! tries it out. Nothing of it counts once somebody else serves the plugin.
 
-#![expect(clippy::disallowed_methods, reason = "the author's own file is read here")]
-
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
 use crate::{
-    base::{explain, text},
+    base::{below::Below, explain, text},
     config,
 };
 
 /// The name of the file.
 pub const FILE: &str = "plugin.toml";
+/// The largest one.
+const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,17 +90,23 @@ pub struct Setup {
 impl Project {
     /// Reads the `plugin.toml` of a folder.
     pub fn open(folder: &Path) -> Result<Self> {
-        let folder = std::path::absolute(folder)?;
-        let file = folder.join(FILE);
-        let text = match std::fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(
+        let project = Self::find(folder)?;
+        project.with_context(|| {
+            let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+            format!(
                 "{} has no {FILE}; name the folder of a plugin, or make one with `wharf new NAME`",
                 text::path(&folder)
-            ),
-            Err(error) => return Err(error).with_context(|| format!("{}: cannot be read", text::path(&file))),
-        };
-        Self::parse(&text, folder).map_err(|error| anyhow::anyhow!("{}:{error:#}", text::path(&file)))
+            )
+        })
+    }
+
+    /// Reads the `plugin.toml` of a folder. None: there is no such file.
+    pub fn find(folder: &Path) -> Result<Option<Self>> {
+        let folder = std::path::absolute(folder)?;
+        let Some(text) = Below::open(&folder)?.read(Path::new(FILE), MAX_BYTES)? else { return Ok(None) };
+        let file = folder.join(FILE);
+        let project = Self::parse(&text, folder).map_err(|error| anyhow::anyhow!("{}:{error:#}", text::path(&file)));
+        project.map(Some)
     }
 
     /// The error begins with the line, where there is one.

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -13,7 +14,10 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 
 use crate::{
-    base::{explain, text},
+    base::{
+        below::{Below, is_below},
+        explain, text,
+    },
     config::to_json,
 };
 
@@ -160,8 +164,10 @@ pub struct After {
 #[derive(Debug)]
 pub struct Case {
     pub name: String,
-    /// The file that it stands in, to whose folder its paths are relative.
+    /// The file that it stands in.
     pub file: PathBuf,
+    /// The folder of that file, below which everything lies that the case names.
+    pub beside: Arc<Below>,
     /// Where it begins there.
     pub line: usize,
     pub action: Action,
@@ -218,8 +224,8 @@ impl List {
     pub const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
 }
 
-/// Reads the cases of a file. `file`: its path, for errors and for the paths in it.
-pub fn read(text: &str, file: &Path) -> Result<Vec<Case>> {
+/// Reads the cases of a file. `file`: its path, for errors; `beside`: its folder.
+pub fn read(text: &str, file: &Path, beside: &Arc<Below>) -> Result<Vec<Case>> {
     let name = text::path(file);
     let written: File = explain::toml(text).map_err(|problem| anyhow!("{name}:{problem}"))?;
     ensure!(!written.case.is_empty(), "{name}: there is no [[case]]");
@@ -228,12 +234,12 @@ pub fn read(text: &str, file: &Path) -> Result<Vec<Case>> {
         let line = line_of(case.span().start);
         let case = case.into_inner();
         let named = format!("{name}:{line}: the case `{}`", text::escaped(&case.name));
-        checked(case, file, line).context(named)
+        checked(case, file, beside, line).context(named)
     });
     cases.collect()
 }
 
-fn checked(written: Written, file: &Path, line: usize) -> Result<Case> {
+fn checked(written: Written, file: &Path, beside: &Arc<Below>, line: usize) -> Result<Case> {
     let Written { name, tool, resource, prompt, complete, list, args, given, after, .. } = written;
     let Written { text, text_matches, structured, error, snapshot, logs, progress, .. } = written;
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, ' ' | '_' | '-' | '.');
@@ -266,7 +272,8 @@ fn checked(written: Written, file: &Path, line: usize) -> Result<Case> {
     for path in after.files.keys().chain(&after.absent) {
         ensure!(given.folder_of(path).is_some(), "`after`: `{path}` lies in no folder of `given.dirs`");
     }
-    Ok(Case { name, file: file.to_owned(), line, action, expected, given, after })
+    let (file, beside) = (file.to_owned(), Arc::clone(beside));
+    Ok(Case { name, file, beside, line, action, expected, given, after })
 }
 
 /// The errors of patterns show the pattern first, and say at their end what is wrong with it.
@@ -335,6 +342,23 @@ impl WrittenGiven {
                 "`dirs`: `{path}` is the path that the plugin sees: it begins with / and has no `.`, no `..` and no / at its end"
             );
         }
+        for (path, contents) in &dirs {
+            match contents {
+                Contents::Fixture(fixture) => ensure!(
+                    is_below(fixture),
+                    "`dirs`: `{path}`: {} does not lie below the folder of this file; put a copy of it there",
+                    text::path(fixture)
+                ),
+                Contents::Files(files) => {
+                    let outside = files.keys().find(|name| !is_below(Path::new(name)));
+                    ensure!(
+                        outside.is_none(),
+                        "`dirs`: `{path}`: `{}` is not a path inside of it",
+                        text::escaped(outside.map_or("", String::as_str))
+                    );
+                }
+            }
+        }
         for root in roots.iter().flatten() {
             ensure!(dirs.contains_key(root), "`roots`: `{root}` is no folder of `dirs`");
         }
@@ -368,8 +392,12 @@ impl Given {
 mod tests {
     use super::*;
 
+    fn here() -> Arc<Below> {
+        Arc::new(Below::open(Path::new(".")).unwrap())
+    }
+
     fn problem(text: &str) -> String {
-        format!("{:#}", read(text, Path::new("greet.toml")).unwrap_err())
+        format!("{:#}", read(text, Path::new("greet.toml"), &here()).unwrap_err())
     }
 
     #[test]
@@ -407,6 +435,14 @@ mod tests {
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'w'='w'}}", "it begins with /"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w/../x'='w'}}", "no `..`"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'=1}}", "the path of a folder, or a table"),
+            (
+                "[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'='/etc'}}",
+                "/etc does not lie below the folder of this file",
+            ),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'='a/../../b'}}", "a/../../b does not lie below"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'='.'}}", ". does not lie below"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'={'../x'=''}}}", "`../x` is not a path inside of it"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'={'/x'=''}}}", "`/x` is not a path inside of it"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={roots=['/w']}", "`/w` is no folder of `dirs`"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={answers={k='maybe'}}", "unknown variant `maybe`"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={http=[{url='u', body='', json={}}]}", "one of `body` and `json`"),
@@ -440,7 +476,7 @@ mod tests {
             name = "b"
             complete = { prompt = "p", argument = "x", value = "y", others = { z = "1" } }
         "#;
-        let cases = read(text, Path::new("f.toml")).unwrap();
+        let cases = read(text, Path::new("f.toml"), &here()).unwrap();
         let [a, b] = &cases[..] else { panic!("two cases") };
         let Action::Request("tools/call", params) = &a.action else { panic!("a call") };
         assert_eq!(params["arguments"].to_string(), r#"{"n":1,"when":"2026-01-01"}"#);

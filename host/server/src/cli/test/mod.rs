@@ -1,17 +1,17 @@
 //! `wharf test`: plays the cases of a plugin on the real host, on the way that a client's calls take, and compares what happens with
 //! what the cases expect.
 
-#![expect(clippy::disallowed_methods, reason = "the author's files of cases are found and read here")]
+#![expect(clippy::disallowed_methods, reason = "makes the folder of the report that the user asks for")]
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use futures_util::{StreamExt, stream};
 use serde_json::{Map, Value, json};
 use wharf_sandbox::Sandbox;
@@ -19,15 +19,19 @@ use wharf_sandbox::Sandbox;
 use self::{
     cases::{Action, Case, List},
     report::Finished,
-    snapshots::{Compared, Mode},
+    snapshots::{Compared, Mode, Place},
     stage::{Stage, Unset},
     subject::Subject,
     talk::{Client, Ended},
 };
-use super::{arguments::Test, ask::Person, load::print};
+use super::{arguments::Test, ask::Person, file, load::print};
 use crate::{
     app,
-    base::text,
+    base::{
+        below::Below,
+        failed::{OrFailed, failed},
+        text,
+    },
     config::{self, CommandLine},
 };
 
@@ -44,6 +48,8 @@ mod talk;
 const AT_ONCE: usize = 4;
 /// The largest file of cases.
 const MAX_FILE_BYTES: u64 = 4 << 20;
+/// The folder of the cases in the folder of a plugin.
+const TESTS: &str = "tests";
 /// The name of the case that every plugin has: that its lists are those of the snapshot.
 const LISTS: &str = "lists";
 
@@ -71,7 +77,7 @@ pub(super) async fn run(command: Test) -> Result<ExitCode> {
         review(&mut finished, &mut person)?;
     }
     if let Some(file) = &command.junit {
-        snapshots::replace(file, &report::junit(&subject.name, &finished)?)?;
+        write(file, &report::junit(&subject.name, &finished)?)?;
     }
     let failed = finished.iter().filter(|one| !one.passed()).count();
     if mode == Mode::Keep && finished.iter().any(|one| one.pending.is_some()) {
@@ -96,6 +102,13 @@ fn mode(command: &Test) -> Result<Mode> {
     })
 }
 
+/// Writes a file that the user named, with the folders above it.
+fn write(file: &Path, text: &str) -> Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).with_context(|| text::path(folder)).or_failed()?;
+    file::replace(file, text.as_bytes(), file::SHARED)
+}
+
 /// The sandbox of all cases, and the folder of its compiled code if it is gone afterwards.
 fn sandbox() -> Result<(Arc<Sandbox>, Option<tempfile::TempDir>)> {
     let config = config::load(None, &CommandLine::default())?;
@@ -113,30 +126,27 @@ fn sandbox() -> Result<(Arc<Sandbox>, Option<tempfile::TempDir>)> {
 /// The cases that are asked for, those of the lists first.
 fn cases(command: &Test) -> Result<Vec<Case>> {
     let folder = &command.project.folder;
-    let tests = folder.strip_prefix(".").unwrap_or(folder).join("tests");
-    let mut files = command.files.clone();
-    if files.is_empty() {
-        let found = std::fs::read_dir(&tests).with_context(|| text::path(&tests))?;
-        for entry in found {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "toml") {
-                files.push(path);
-            }
+    let project = Arc::new(Below::open(folder.strip_prefix(".").unwrap_or(folder))?);
+    let mut all = vec![lists(&project)];
+    if command.files.is_empty() {
+        let (tests, shown) = (Path::new(TESTS), text::path(&project.shown(Path::new(TESTS))));
+        let tests = project.folder(tests)?.with_context(|| format!("{shown}: there is no such folder"))?;
+        let tests = Arc::new(tests);
+        let mut names = tests.names()?;
+        names.retain(|name| name.extension().is_some_and(|extension| extension == "toml"));
+        ensure!(!names.is_empty(), "{shown}: there is no file of cases, such as greet.toml");
+        for name in &names {
+            all.extend(read(&tests, name)?);
         }
-        files.sort();
-        ensure!(!files.is_empty(), "{}: there is no file of cases, such as greet.toml", text::path(&tests));
     }
-    let mut all = vec![lists(tests.join("lists"))];
-    for file in &files {
-        let shown = || text::path(file);
-        let metadata = std::fs::metadata(file).with_context(shown)?;
-        ensure!(metadata.len() <= MAX_FILE_BYTES, "{}: it is larger than {} MiB", shown(), MAX_FILE_BYTES >> 20);
-        let text = std::fs::read_to_string(file).with_context(shown)?;
-        all.extend(cases::read(&text, file)?);
+    for file in &command.files {
+        let name = file.file_name().with_context(|| format!("{}: it is no file of cases", text::path(file)))?;
+        let beside = Below::open(file.parent().unwrap_or(Path::new("")))?;
+        all.extend(read(&Arc::new(beside), Path::new(name))?);
     }
     let mut snapshots = BTreeMap::new();
     for case in &all {
-        if let Some(other) = snapshots.insert(snapshot_file(case), case) {
+        if let Some(other) = snapshots.insert(snapshot(case).shown(), case) {
             let place = |case: &Case| format!("{}:{}", text::path(&case.file), case.line);
             bail!("{}: the case `{}` has the name of the one at {}", place(case), case.name, place(other));
         }
@@ -148,17 +158,27 @@ fn cases(command: &Test) -> Result<Vec<Case>> {
     Ok(all)
 }
 
+/// The cases of a file.
+fn read(beside: &Arc<Below>, name: &Path) -> Result<Vec<Case>> {
+    let file = beside.shown(name);
+    let text =
+        beside.read(name, MAX_FILE_BYTES)?.with_context(|| format!("{}: there is no such file", text::path(&file)))?;
+    cases::read(&text, &file, beside)
+}
+
 /// The case that every plugin has.
-fn lists(file: PathBuf) -> Case {
+fn lists(project: &Arc<Below>) -> Case {
     let expected = cases::Expected { snapshot: true, ..Default::default() };
     let (given, after) = Default::default();
-    Case { name: LISTS.into(), file, line: 0, action: Action::Lists, expected, given, after }
+    let (file, beside) = (project.shown(Path::new(TESTS)), Arc::clone(project));
+    Case { name: LISTS.into(), file, beside, line: 0, action: Action::Lists, expected, given, after }
 }
 
 /// Beside the file of the case. On some file systems, names that differ only in upper and lower case are the same.
-fn snapshot_file(case: &Case) -> PathBuf {
-    let folder = case.file.parent().unwrap_or(Path::new(""));
-    folder.join("snapshots").join(format!("{}.json", case.name.replace(' ', "-").to_lowercase()))
+fn snapshot(case: &Case) -> Place {
+    let file = format!("{}.json", case.name.replace(' ', "-").to_lowercase());
+    let folder = if matches!(case.action, Action::Lists) { Path::new(TESTS) } else { Path::new("") };
+    Place { below: Arc::clone(&case.beside), path: folder.join("snapshots").join(file) }
 }
 
 async fn play(case: &Case, subject: &Subject, sandbox: &Arc<Sandbox>, mode: Mode) -> Result<Finished> {
@@ -175,12 +195,11 @@ async fn play(case: &Case, subject: &Subject, sandbox: &Arc<Sandbox>, mode: Mode
         pending: None,
         taken: false,
     };
-    let beside = case.file.parent().unwrap_or(Path::new(""));
-    let stage = match Stage::set(subject, &case.given, beside, sandbox).await {
+    let stage = match Stage::set(subject, &case.given, &case.beside, sandbox).await {
         Ok(stage) => Some(stage),
         Err(Unset::Wrong(error)) => return Err(error.context(named())),
         // Without lists there is nothing to test.
-        Err(Unset::Failed(problem)) if is_lists => bail!(problem),
+        Err(Unset::Failed(problem)) if is_lists => return Err(failed(anyhow!(problem))),
         Err(Unset::Failed(problem)) => {
             let ended = Ended { result: Err(problem), ..Ended::default() };
             finished.problems = judge::problems(&case.expected, &ended);
@@ -205,7 +224,7 @@ async fn play(case: &Case, subject: &Subject, sandbox: &Arc<Sandbox>, mode: Mode
     let settled = ended.result.is_ok() || case.expected.error.is_some();
     if case.expected.snapshot && settled && finished.problems.is_empty() {
         let answered = ended.result.unwrap_or_else(|error| json!({ "error": error }));
-        match snapshots::compare(&snapshot_file(case), &answered, mode)? {
+        match snapshots::compare(&snapshot(case), &answered, mode)? {
             Compared::Same => {}
             Compared::Taken => finished.taken = true,
             Compared::Pending(pending) => finished.pending = Some(pending),

@@ -1,19 +1,35 @@
 //! Snapshots: what a plugin answered when a person last looked at it. A new or changed one lies beside the old one, as `.new`, until
 //! a person takes it.
 
-#![expect(clippy::disallowed_methods, reason = "the author's snapshots are read and written here")]
+use std::{path::PathBuf, sync::Arc};
 
-use std::{
-    fs,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-};
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::Value;
 
 use super::judge::{all_differences, difference};
-use crate::{base::text, cli::file};
+use crate::base::{below::Below, text};
+
+/// The largest snapshot.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Where a snapshot lies.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The folder below which it lies.
+    pub below: Arc<Below>,
+    pub path: PathBuf,
+}
+
+impl Place {
+    /// The file as the user would write it.
+    pub fn shown(&self) -> PathBuf {
+        self.below.shown(&self.path)
+    }
+
+    fn new(&self) -> PathBuf {
+        self.path.with_added_extension("new")
+    }
+}
 
 /// What happens to a snapshot that is new or has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +47,7 @@ pub enum Mode {
 /// A snapshot that is not the one that was taken.
 #[derive(Debug)]
 pub struct Pending {
-    pub file: PathBuf,
+    place: Place,
     before: String,
     text: String,
 }
@@ -56,7 +72,7 @@ impl Pending {
     }
 
     fn what(&self) -> String {
-        let file = text::path(&self.file);
+        let file = text::path(&self.place.shown());
         if self.before.is_empty() {
             format!("there is no snapshot {file} yet:")
         } else {
@@ -66,37 +82,29 @@ impl Pending {
 
     /// Writes it in the place of the old one.
     pub fn take(&self) -> Result<()> {
-        replace(&self.file, &self.text)?;
-        remove(&new(&self.file))
+        self.place.below.replace(&self.place.path, self.text.as_bytes())?;
+        self.place.below.remove(&self.place.new())
     }
 
     /// Writes it beside the old one.
     pub fn keep(&self) -> Result<()> {
-        replace(&new(&self.file), &self.text)
+        self.place.below.replace(&self.place.new(), self.text.as_bytes())
     }
 }
 
-fn new(file: &Path) -> PathBuf {
-    file.with_added_extension("new")
-}
-
-/// Compares what was answered with the snapshot in a file.
-pub fn compare(file: &Path, answered: &Value, mode: Mode) -> Result<Compared> {
+/// Compares what was answered with a snapshot.
+pub fn compare(place: &Place, answered: &Value, mode: Mode) -> Result<Compared> {
     let text = format!("{answered:#}\n");
-    let before = match fs::read_to_string(file) {
-        Ok(before) => Some(before),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(error).with_context(|| text::path(file)),
-    };
+    let before = place.below.read(&place.path, MAX_BYTES)?;
     // Whoever formats the file anew has not changed it.
     let same = |before: &String| serde_json::from_str::<Value>(before).is_ok_and(|before| before == *answered);
     if before.as_ref().is_some_and(same) {
         if mode != Mode::Leave {
-            remove(&new(file))?;
+            place.below.remove(&place.new())?;
         }
         return Ok(Compared::Same);
     }
-    let pending = Pending { file: file.to_owned(), before: before.unwrap_or_default(), text };
+    let pending = Pending { place: place.clone(), before: before.unwrap_or_default(), text };
     match mode {
         Mode::Accept => {
             pending.take()?;
@@ -108,22 +116,11 @@ pub fn compare(file: &Path, answered: &Value, mode: Mode) -> Result<Compared> {
     Ok(Compared::Pending(pending))
 }
 
-fn remove(file: &Path) -> Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(|| text::path(file)),
-        _ => Ok(()),
-    }
-}
-
-/// Writes a file as a whole, or not at all, with the folders above it.
-pub fn replace(file: &Path, text: &str) -> Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).with_context(|| text::path(folder))?;
-    file::replace(file, text.as_bytes(), file::SHARED)
-}
-
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests look at what was written")]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;
@@ -132,7 +129,9 @@ mod tests {
     fn a_snapshot_is_new_until_it_is_taken() {
         let folder = tempfile::tempdir().unwrap();
         let (file, beside) = (folder.path().join("snapshots/a.json"), folder.path().join("snapshots/a.json.new"));
-        let compare = |value: &Value, mode| compare(&file, value, mode).unwrap();
+        let below = Arc::new(Below::open(folder.path()).unwrap());
+        let place = Place { below, path: "snapshots/a.json".into() };
+        let compare = |value: &Value, mode| compare(&place, value, mode).unwrap();
         let one = json!({ "n": 1 });
         assert!(matches!(compare(&one, Mode::Leave), Compared::Pending(_)));
         assert!(!folder.path().join("snapshots").exists(), "nothing is written");

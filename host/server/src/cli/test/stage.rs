@@ -5,12 +5,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    os::unix::fs::{OpenOptionsExt, symlink},
-    path::{Component, Path, PathBuf},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use wharf_sandbox::{Fixed, Sandbox};
@@ -28,14 +28,17 @@ use crate::{
         scope::Folder,
     },
     app::Wharf,
-    base::text::escaped,
+    base::{
+        below::{Below, Most},
+        text::{self, escaped},
+    },
     config::{self, CommandLine, Config},
     observe::record::{Action, CallRecord, Observer},
     plugins::status::Status,
 };
 
-/// How many files and folders a fixture may have.
-const MAX_ENTRIES: usize = 10_000;
+/// How much a fixture may come to.
+const MOST: Most = Most { entries: 10_000, bytes: 256 << 20 };
 /// The largest file that is compared when a case is over.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
@@ -93,8 +96,8 @@ pub enum Unset {
 }
 
 impl Stage {
-    /// `beside`: the folder to which the paths of fixtures are relative.
-    pub async fn set(subject: &Subject, given: &Given, beside: &Path, sandbox: &Arc<Sandbox>) -> Result<Self, Unset> {
+    /// `beside`: the folder below which the fixtures lie.
+    pub async fn set(subject: &Subject, given: &Given, beside: &Below, sandbox: &Arc<Sandbox>) -> Result<Self, Unset> {
         let (config, mut stage) = prepare(subject, given, beside).map_err(Unset::Wrong)?;
         let (network, noted) = (Arc::clone(&stage.servers), Arc::clone(&stage.noted));
         let hear = Arc::clone(&noted);
@@ -184,7 +187,7 @@ struct Prepared {
     folder: TempDir,
 }
 
-fn prepare(subject: &Subject, given: &Given, beside: &Path) -> Result<(Config, Prepared)> {
+fn prepare(subject: &Subject, given: &Given, beside: &Below) -> Result<(Config, Prepared)> {
     let folder = tempfile::Builder::new().prefix("wharf-test-").tempdir()?;
     let mut folders = BTreeMap::new();
     for (number, (path, contents)) in given.dirs.iter().enumerate() {
@@ -192,9 +195,10 @@ fn prepare(subject: &Subject, given: &Given, beside: &Path) -> Result<(Config, P
         fs::create_dir(&place)?;
         match contents {
             Contents::Fixture(fixture) => {
-                let from = beside.join(fixture);
-                copy(&from, &place, &mut 0)
-                    .with_context(|| format!("`given.dirs`: {}", crate::base::text::path(&from)))?;
+                let shown = || text::path(&beside.shown(fixture));
+                let from = beside.folder(fixture).context("`given.dirs`")?;
+                let from = from.with_context(|| format!("`given.dirs`: {}: there is no such folder", shown()))?;
+                from.copy(&place, &mut MOST.clone()).with_context(|| format!("`given.dirs`: {}", shown()))?;
             }
             Contents::Files(files) => write(files, &place).context("`given.dirs`")?,
         }
@@ -282,8 +286,6 @@ fn secrets(names: BTreeSet<String>, folder: &Path) -> Result<BTreeMap<String, Pa
 /// Writes files into a new folder.
 fn write(files: &BTreeMap<String, String>, to: &Path) -> Result<()> {
     for (name, text) in files {
-        let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-        ensure!(inside && !name.is_empty(), "`{name}` is no path inside the folder");
         let place = to.join(name);
         if let Some(parent) = place.parent() {
             fs::create_dir_all(parent)?;
@@ -293,30 +295,13 @@ fn write(files: &BTreeMap<String, String>, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies what is in a folder. Links are copied as links.
-fn copy(from: &Path, to: &Path, entries: &mut usize) -> Result<()> {
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        *entries += 1;
-        ensure!(*entries <= MAX_ENTRIES, "there are more than {MAX_ENTRIES} files in it");
-        let (kind, place) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            fs::create_dir(&place)?;
-            copy(&entry.path(), &place, entries)?;
-        } else if kind.is_symlink() {
-            symlink(fs::read_link(entry.path())?, &place)?;
-        } else if kind.is_file() {
-            fs::copy(entry.path(), &place)?;
-        } else {
-            bail!("{} is neither a file nor a folder", crate::base::text::path(&entry.path()));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn here() -> Below {
+        Below::open(Path::new("/")).unwrap()
+    }
 
     fn subject(grants: &str) -> Subject {
         let dev = toml::from_str(&format!("[grants]\n{grants}")).unwrap();
@@ -343,7 +328,7 @@ mod tests {
             (both, &[], None, &[], &[]),
             ("dirs=[{host='/d', access='read-write'}]", &["/d"], None, &[], &["/d"]),
         ] {
-            let (config, prepared) = prepare(&subject(allow), &given(dirs, roots), Path::new("/")).unwrap();
+            let (config, prepared) = prepare(&subject(allow), &given(dirs, roots), &here()).unwrap();
             let shown: Vec<&str> = prepared.roots.iter().filter_map(|root| root.shown.as_deref()).collect();
             assert_eq!(shown, opened, "{allow}");
             let own = &config.plugins[0].grants.dirs.0;
@@ -357,7 +342,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let wrong = |allow: &str, given: &Given| match prepare(&subject(allow), given, Path::new("/")) {
+        let wrong = |allow: &str, given: &Given| match prepare(&subject(allow), given, &here()) {
             Ok(_) => panic!("{allow}"),
             Err(error) => format!("{error:#}"),
         };
@@ -366,14 +351,12 @@ mod tests {
         let mut missing = given(&[], None);
         missing.dirs.insert("/w".into(), Contents::Fixture("no/such".into()));
         assert!(wrong("roots='read'", &missing).contains("`given.dirs`: /no/such"));
-        missing.dirs.insert("/w".into(), Contents::Files(BTreeMap::from([("../x".into(), String::new())])));
-        assert!(wrong("roots='read'", &missing).contains("`../x` is no path inside the folder"));
     }
 
     #[test]
     fn secrets_of_rules_are_there() {
         let allow = "http=[{url='https://a.example', headers={authorization='Bearer {t}'}}]";
-        let (config, _prepared) = prepare(&subject(allow), &Given::default(), Path::new("/")).unwrap();
+        let (config, _prepared) = prepare(&subject(allow), &Given::default(), &here()).unwrap();
         let file = config.egress.secrets["t"].file().unwrap();
         assert_eq!(fs::read_to_string(file).unwrap(), "secret-of-the-test-t");
     }

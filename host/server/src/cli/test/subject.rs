@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    authoring::project::{FILE, Project},
+    authoring::project::Project,
     base::text,
     cli::{arguments::Test, build::made},
 };
@@ -33,8 +33,8 @@ impl Subject {
         };
         ensure!(plugin.is_file(), "{} is not there", text::path(plugin));
         let component = std::path::absolute(plugin)?;
-        if folder.join(FILE).exists() {
-            let project = Project::open(folder)?;
+        // Of the folder of somebody else, nothing is run: what it says about the build does not matter here.
+        if let Some(project) = Project::find(folder)? {
             let dev = project.dev().clone();
             return Ok(Self { name: project.name, component, dev });
         }
