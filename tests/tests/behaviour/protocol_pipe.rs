@@ -282,3 +282,19 @@ async fn sigterm_right_after_the_address_is_said_is_an_orderly_end() {
         assert_eq!(ended.status.code(), Some(0), "round {round}: {}", ended.status);
     }
 }
+
+/// A client that only looks whether wharf starts is gone while plugins are still loaded.
+#[tokio::test(flavor = "multi_thread")]
+async fn to_end_while_plugins_are_loaded_is_no_incident() {
+    let folder = Folder::new();
+    for plugin in ["hello", "echo", "showcase"] {
+        folder.plugin(plugin);
+    }
+    for round in 0..40 {
+        let plugins = ["run", "plugins/hello.wasm", "plugins/echo.wasm", "plugins/showcase.wasm"];
+        let ended = Pipe::start(&folder, &plugins).close().await;
+        let is_incident = |line: &&str| line.contains("panic") || line.contains("defect") || line.contains(" ERROR ");
+        let incidents: Vec<&str> = ended.log.lines().filter(is_incident).collect();
+        assert_eq!((ended.status.code(), incidents), (Some(0), Vec::new()), "round {round}: {}", ended.log);
+    }
+}
