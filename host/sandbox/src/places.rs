@@ -4,7 +4,7 @@
 //! `n` places gets another one only while `n` is less than three times the number of free places. A single taker can hold three quarters
 //! of a pool, two greedy ones three sevenths each, and ten greedy ones together leave one place in 31 free, which only takers that hold
 //! few can get. Switches share their buffers between ports by the same rule ("dynamic thresholds"). A pool of fewer than four places
-//! keeps nothing for others; its takers get their turns by how much they hold.
+//! keeps nothing for others; its takers get their turns by how much they hold, and those that hold the same by turns.
 //!
 //! A place can have an occupant that may be ended for another taker, such as an idle session. An occupant is ended only for a taker that
 //! holds fewer places than the occupant's own taker, or once it has been idle for long.
@@ -69,6 +69,11 @@ pub enum GivesWay {
         /// For how long it has been idle.
         idle: Duration,
     },
+    /// The same, but never for its own taker, which would only ask for a place again, and end another one of its own for it.
+    ToOthers {
+        /// For how long it has been idle.
+        idle: Duration,
+    },
 }
 
 /// What holds a place and can be ended.
@@ -76,7 +81,7 @@ pub trait Occupant: Send + Sync {
     /// Whether it may be ended now, and for whom. It must not use the pool.
     fn gives_way(&self) -> Option<GivesWay>;
 
-    /// Ends it. Its place counts as free from then on, although it may take a moment to go. It must not use the pool.
+    /// Ends it. Its place counts as free already, although it may take a moment to go.
     fn end(&self);
 }
 
@@ -126,12 +131,17 @@ struct State {
     held: HashMap<Party, usize>,
     /// In the order in which they came.
     waiting: Vec<Waiting>,
+    /// The turn of the one that waited and was served last.
+    turn: u64,
     occupants: HashMap<u64, (Party, Arc<dyn Occupant>)>,
     last: u64,
 }
 
 struct Waiting {
     party: Party,
+    /// One after the turn that was served last when it came, or after that of the one of its party before it. So a party that waits
+    /// once does not wait behind all of a party that waits often.
+    turn: u64,
     given: oneshot::Sender<Place>,
 }
 
@@ -188,7 +198,8 @@ impl State {
             let (rank, idle) = match occupant.gives_way()? {
                 GivesWay::ToAnyone { idle } => (0, idle),
                 GivesWay::ToSmaller { idle } if *other == party || holds > wants + 1 || idle >= rule.old => (1, idle),
-                GivesWay::ToSmaller { .. } => return None,
+                GivesWay::ToOthers { idle } if *other != party && (holds > wants + 1 || idle >= rule.old) => (1, idle),
+                GivesWay::ToSmaller { .. } | GivesWay::ToOthers { .. } => return None,
             };
             Some(((Reverse(rank), holds, idle), *number))
         });
@@ -212,46 +223,54 @@ impl Places {
         self.state.lock().taken
     }
 
-    /// Takes a place at once.
+    /// Takes a place at once, and ends an occupant for it if necessary.
     pub fn take(self: &Arc<Self>, party: Party) -> Result<Place, Full> {
-        let mut state = self.state.lock();
-        if !state.fits(party, self.whole) {
-            return Err(self.full(&state, party));
+        self.take_or_end(party).map(|(place, _)| place)
+    }
+
+    fn take_or_end(self: &Arc<Self>, party: Party) -> Result<(Place, bool), Full> {
+        let mut ended = None;
+        {
+            let mut state = self.state.lock();
+            if !state.fits(party, self.whole) {
+                let number = state.to_end(party, self.rule, self.whole).ok_or_else(|| self.full(&state, party))?;
+                if let Some((other, occupant)) = state.occupants.remove(&number) {
+                    state.give_back(other);
+                    ended = Some(occupant);
+                }
+            }
+            state.count(party);
         }
-        state.count(party);
-        Ok(Place { all: Arc::clone(self), party, occupant: None })
+        if let Some(ended) = &ended {
+            ended.end();
+        }
+        Ok((Place { all: Arc::clone(self), party, occupant: None }, ended.is_some()))
     }
 
     /// Takes a place at once for something that can be ended later, and ends another occupant for it if necessary. True: one was ended.
     pub fn take_for(self: &Arc<Self>, party: Party, occupant: Arc<dyn Occupant>) -> Result<(Place, bool), Full> {
-        let mut state = self.state.lock();
-        let mut ended = false;
-        if !state.fits(party, self.whole) {
-            let number = state.to_end(party, self.rule, self.whole).ok_or_else(|| self.full(&state, party))?;
-            if let Some((other, occupant)) = state.occupants.remove(&number) {
-                state.give_back(other);
-                occupant.end();
-                ended = true;
-            }
-        }
-        state.count(party);
-        state.last += 1;
-        let number = state.last;
-        state.occupants.insert(number, (party, occupant));
-        Ok((Place { all: Arc::clone(self), party, occupant: Some(number) }, ended))
+        let (mut place, ended) = self.take_or_end(party)?;
+        place.give_way(occupant);
+        Ok((place, ended))
     }
 
-    /// Waits for a place. Of those that wait, the one whose party holds the fewest places is next; of several, the one that came first.
+    /// Waits for a place. Of those that wait, the one whose party holds the fewest places is next; of several parties, each has its turn.
     /// The caller bounds how long it waits, and how many wait.
     pub async fn wait(self: &Arc<Self>, party: Party) -> Place {
+        if let Ok(place) = self.take(party) {
+            return place;
+        }
         let given = {
             let mut state = self.state.lock();
+            // A place may have come free between the two.
             if state.fits(party, self.whole) {
                 state.count(party);
                 return Place { all: Arc::clone(self), party, occupant: None };
             }
             let (give, given) = oneshot::channel();
-            state.waiting.push(Waiting { party, given: give });
+            let own = state.waiting.iter().filter(|waiting| waiting.party == party).map(|waiting| waiting.turn).max();
+            let turn = own.unwrap_or(0).max(state.turn) + 1;
+            state.waiting.push(Waiting { party, turn, given: give });
             given
         };
         match given.await {
@@ -270,8 +289,11 @@ impl Places {
         state.waiting.retain(|waiting| !waiting.given.is_closed());
         loop {
             let fit = state.waiting.iter().enumerate().filter(|(_, waiting)| state.fits(waiting.party, self.whole));
-            let Some((at, _)) = fit.min_by_key(|(at, waiting)| (state.held(waiting.party), *at)) else { return served };
-            let Waiting { party, given } = state.waiting.remove(at);
+            let Some((at, _)) = fit.min_by_key(|(at, waiting)| (state.held(waiting.party), waiting.turn, *at)) else {
+                return served;
+            };
+            let Waiting { party, turn, given } = state.waiting.remove(at);
+            state.turn = state.turn.max(turn);
             state.count(party);
             served.push((given, Place { all: Arc::clone(self), party, occupant: None }));
         }
@@ -282,17 +304,40 @@ impl Places {
     }
 }
 
+impl Place {
+    /// From now on the place has an occupant that can be ended for another taker.
+    pub fn give_way(&mut self, occupant: Arc<dyn Occupant>) {
+        let mut state = self.all.state.lock();
+        let number = match self.occupant {
+            // One that was ended has no place any more.
+            Some(number) if !state.occupants.contains_key(&number) => return,
+            Some(number) => number,
+            None => {
+                state.last += 1;
+                state.last
+            }
+        };
+        self.occupant = Some(number);
+        let before = state.occupants.insert(number, (self.party, occupant));
+        drop(state);
+        drop(before);
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let all = Arc::clone(&self.all);
-        let served = {
+        let (served, occupant) = {
             let mut state = all.state.lock();
+            let occupant = self.occupant.map(|number| state.occupants.remove(&number));
             // An occupant that was ended has given its place back already.
-            if self.occupant.is_none_or(|number| state.occupants.remove(&number).is_some()) {
+            if occupant.as_ref().is_none_or(Option::is_some) {
                 state.give_back(self.party);
             }
-            all.serve(&mut state)
+            (all.serve(&mut state), occupant)
         };
+        // Outside of the lock, since it may hold the last of something that uses the pool.
+        drop(occupant);
         for (given, place) in served {
             // If the taker has stopped waiting in this moment, the place is dropped here, outside of the lock, and goes to the next.
             drop(given.send(place));
@@ -390,6 +435,24 @@ mod tests {
         assert!(poll(&mut one).is_some(), "nobody else waits");
     }
 
+    #[tokio::test]
+    async fn those_that_hold_the_same_have_turns() {
+        let places = Places::new(&RULE, 1);
+        let held = places.take(party(9)).unwrap();
+        let mut greedy: Vec<_> = (0..3).map(|_| Box::pin(places.wait(party(1)))).collect();
+        assert!(greedy.iter_mut().all(|wait| poll(wait).is_none()));
+        let mut modest = Box::pin(places.wait(party(2)));
+        assert!(poll(&mut modest).is_none());
+        drop(held);
+        let first = poll(&mut greedy[0]).expect("it came first");
+        assert!(poll(&mut modest).is_none());
+        drop(first);
+        assert!(poll(&mut greedy[1]).is_none(), "its party has had its turn");
+        drop(poll(&mut modest).expect("the other party's turn"));
+        drop(poll(&mut greedy[1]).expect("nobody else waits"));
+        assert!(poll(&mut greedy[2]).is_some());
+    }
+
     #[test]
     fn a_taker_that_stops_waiting_loses_no_place() {
         let places = Places::new(&RULE, 1);
@@ -406,13 +469,18 @@ mod tests {
     struct Idle {
         seconds: Option<u64>,
         unused: bool,
+        comes_back: bool,
         ended: AtomicBool,
     }
 
     impl Occupant for Idle {
         fn gives_way(&self) -> Option<GivesWay> {
             let idle = Duration::from_secs(self.seconds?);
-            Some(if self.unused { GivesWay::ToAnyone { idle } } else { GivesWay::ToSmaller { idle } })
+            Some(match (self.unused, self.comes_back) {
+                (true, _) => GivesWay::ToAnyone { idle },
+                (false, true) => GivesWay::ToOthers { idle },
+                (false, false) => GivesWay::ToSmaller { idle },
+            })
         }
 
         fn end(&self) {
@@ -428,7 +496,7 @@ mod tests {
     }
 
     fn take(places: &Arc<Places>, number: u64, seconds: Option<u64>, unused: bool) -> Option<Taken> {
-        let occupant = Arc::new(Idle { seconds, unused, ended: AtomicBool::new(false) });
+        let occupant = Arc::new(Idle { seconds, unused, comes_back: false, ended: AtomicBool::new(false) });
         let (place, _) = places.take_for(party(number), Arc::clone(&occupant) as Arc<dyn Occupant>).ok()?;
         Some((place, occupant))
     }
@@ -458,6 +526,27 @@ mod tests {
         assert!(ended(&stranger), "it has shown no right to its place");
         let _last = take(&places, 7, None, false).unwrap();
         assert!(ended(&aged), "it is old");
+    }
+
+    #[test]
+    fn one_that_comes_back_is_never_ended_for_its_own_taker() {
+        let places = Places::new(&RULE, 4);
+        let mut held: Vec<_> = (0..3).map(|_| places.take(party(1)).unwrap()).collect();
+        let (first, second) = held.split_at_mut(1);
+        let occupant =
+            |comes_back| Arc::new(Idle { seconds: Some(1), unused: false, comes_back, ended: AtomicBool::new(false) });
+        let (stays, goes) = (occupant(true), occupant(false));
+        first[0].give_way(Arc::clone(&stays) as Arc<dyn Occupant>);
+        assert!(places.take(party(1)).is_err());
+        second[0].give_way(Arc::clone(&goes) as Arc<dyn Occupant>);
+        let own = places.take(party(1)).unwrap();
+        assert!(goes.ended.load(Ordering::Relaxed) && !stays.ended.load(Ordering::Relaxed), "an occupant of its own");
+        let _other = places.take(party(2)).unwrap();
+        assert_eq!(places.taken(), 4);
+        let _third = places.take(party(3)).unwrap();
+        assert!(stays.ended.load(Ordering::Relaxed), "for one that holds fewer");
+        drop((held, own));
+        assert_eq!(places.taken(), 2);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is known about a request besides its method and parameters: who makes it, in which revision, with which capabilities.
 
 use std::{
+    ops::Deref,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -25,7 +26,12 @@ use wharf_sandbox::{
     model::{self as wit, Kind},
 };
 
-use super::{outbox::Outbox, server::Server, session::Session};
+use super::{
+    outbox::Outbox,
+    seat::{Seat, Taken},
+    server::Server,
+    session::Session,
+};
 use crate::{
     access::scope::CallRoots,
     auth::Caller,
@@ -100,6 +106,28 @@ struct SoFar {
     progressed: Mutex<(f64, Option<Instant>)>,
     /// Whether there is a record of it: of a run, or of its refusal.
     recorded: AtomicBool,
+    seat: Seat,
+}
+
+/// The seat of a request, for what outlives its context.
+#[derive(Clone)]
+pub struct ItsSeat(Arc<SoFar>);
+
+impl Deref for ItsSeat {
+    type Target = Seat;
+
+    fn deref(&self) -> &Seat {
+        &self.0.seat
+    }
+}
+
+/// The request has its place until this is dropped.
+pub struct Sitting(ItsSeat);
+
+impl Drop for Sitting {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
 }
 
 impl Context {
@@ -130,6 +158,7 @@ impl Context {
             so_far: Arc::new(SoFar {
                 progressed: Mutex::new((f64::NEG_INFINITY, None)),
                 recorded: AtomicBool::new(false),
+                seat: Seat::default(),
             }),
         }
     }
@@ -240,6 +269,23 @@ impl Context {
     /// Notes that there is a record of this request. False: there was one already.
     pub fn set_recorded(&self) -> bool {
         !self.so_far.recorded.swap(true, Ordering::Relaxed)
+    }
+
+    /// The seat of this request.
+    pub fn seat(&self) -> ItsSeat {
+        ItsSeat(Arc::clone(&self.so_far))
+    }
+
+    /// Gives the request this place.
+    pub fn sit(&self, taken: Taken) -> Sitting {
+        self.so_far.seat.sit(taken);
+        Sitting(self.seat())
+    }
+
+    /// Waits for something that is no work of this server, such as the answer of a person. The request has no place among those under way
+    /// meanwhile.
+    pub async fn away<T>(&self, waits: impl Future<Output = T>) -> Result<T, RpcError> {
+        self.so_far.seat.away(waits).await
     }
 
     /// The id of the task to which notifications belong.

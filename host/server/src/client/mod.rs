@@ -4,5 +4,6 @@ pub mod context;
 pub mod in_flight;
 pub mod notifier;
 pub mod outbox;
+pub mod seat;
 pub mod server;
 pub mod session;

@@ -85,8 +85,8 @@ pub struct Session {
     pub ended: CancellationToken,
     /// Ends the stream for messages that belong to no request. There is one: a new stream replaces the old.
     stream: Mutex<CancellationToken>,
-    /// How many such streams are open: those that were just replaced may still count.
-    listening: AtomicU64,
+    /// How many such streams are open, where those that were just replaced may still count, and how many tasks are under way.
+    uses: AtomicU64,
     /// Counts the session, if anybody counts.
     _counted: Option<Counted>,
 }
@@ -106,18 +106,21 @@ pub struct SessionApprovals {
     pub remembered: Remembered,
 }
 
-/// The client has an open stream until this is dropped.
-pub struct Listening {
-    session: Arc<Session>,
-    /// Cancelled when another stream takes the place of this one, or the session ends.
-    pub ended: CancellationToken,
+/// The session is in use until this is dropped.
+pub struct Used(Arc<Session>);
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.uses.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.session.touch();
-        self.session.listening.fetch_sub(1, Ordering::Relaxed);
-    }
+/// The client has an open stream until this is dropped.
+pub struct Listening {
+    _used: Used,
+    /// Cancelled when another stream takes the place of this one, or the session ends.
+    pub ended: CancellationToken,
 }
 
 impl Session {
@@ -177,7 +180,7 @@ impl Session {
             in_flight: InFlight::default(),
             ended: CancellationToken::new(),
             stream: Mutex::default(),
-            listening: AtomicU64::new(0),
+            uses: AtomicU64::new(0),
             _counted: server.observers.session(revision),
         };
         let instructions = server.instructions(caller, session.profile.as_deref());
@@ -185,12 +188,25 @@ impl Session {
         Ok((Arc::new(session), result))
     }
 
-    /// For how long the session has had no request under way and no open stream.
+    /// For how long the session has had no request or task under way and no open stream. None: it has one.
+    pub fn idle(&self) -> Option<Duration> {
+        let in_use = self.uses.load(Ordering::Relaxed) > 0 || !self.in_flight.is_empty();
+        (!in_use).then(|| self.last_used.lock().elapsed())
+    }
+
+    /// The same; nothing while it has one.
     pub fn idle_for(&self) -> Duration {
-        if self.listening.load(Ordering::Relaxed) > 0 || !self.in_flight.is_empty() {
+        self.idle().unwrap_or_else(|| {
             self.touch();
-        }
-        self.last_used.lock().elapsed()
+            Duration::ZERO
+        })
+    }
+
+    /// Notes that the session is in use, until the returned value is dropped.
+    pub fn used(self: &Arc<Self>) -> Used {
+        self.set_used();
+        self.uses.fetch_add(1, Ordering::Relaxed);
+        Used(Arc::clone(self))
     }
 
     /// Notes with which token its owner came last.
@@ -218,11 +234,9 @@ impl Session {
 
     /// Opens the stream for messages that belong to no request, and ends an earlier one.
     pub fn listen(self: &Arc<Self>) -> Listening {
-        self.set_used();
         let own = self.ended.child_token();
         std::mem::replace(&mut *self.stream.lock(), own.clone()).cancel();
-        self.listening.fetch_add(1, Ordering::Relaxed);
-        Listening { session: Arc::clone(self), ended: own }
+        Listening { _used: self.used(), ended: own }
     }
 
     pub fn log_level(&self) -> Level {

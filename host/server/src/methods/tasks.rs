@@ -101,7 +101,9 @@ pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
         let (Some(running), Some(mut changes)) = (running, changes) else {
             return Err(RpcError::internal("the task is no longer under way"));
         };
-        if !put_question(ctx, &running).await && changes.changed().await.is_err() {
+        // The task has a place of its own, and the client may wait for it for as long as the task lives.
+        let waited = async { put_question(ctx, &running).await || changes.changed().await.is_ok() };
+        if !ctx.away(waited).await? {
             return Err(RpcError::internal("the task is gone"));
         }
     }

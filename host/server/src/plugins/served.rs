@@ -1,12 +1,47 @@
 //! One plugin of a catalog, and how often the lists that are made of all of them changed.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::Plugin;
+use wharf_sandbox::{
+    Plugin,
+    places::{Places, Rule},
+};
 
 use crate::{access::wants::want::Wants, base::text::clean, bridge::Offer, config::PluginConfig};
+
+pub static CHECKS: Rule = Rule {
+    of: "long checks against a schema of a plugin",
+    number: "1 for each plugin",
+    taker: "client",
+    until: "the check ends, at most after the plugin's `timeout_ms`",
+    asking: "not held",
+    gone: "held until the check ends",
+    gives_way: "none; of those that wait, each client has its turn",
+    old: Duration::MAX,
+};
+
+pub static RESULTS: Rule = Rule {
+    of: "large results of a plugin that are checked and written",
+    number: "1 for each plugin",
+    taker: "client",
+    until: "the result is written to memory",
+    asking: "not held",
+    gone: "given back at once, or when the result is written",
+    gives_way: "none; of those that wait, each client has its turn",
+    old: Duration::MAX,
+};
+
+pub static TASKS: Rule = Rule {
+    of: "tasks of a plugin under way",
+    number: "half of `concurrency` in [plugins.NAME.limits] or [limits]",
+    taker: "client",
+    until: "the task ends, at most after its time to live",
+    asking: "held",
+    gone: "held: a task goes on without its client",
+    gives_way: "none; of those that wait, the client that holds fewest is next, and those that hold the same have turns",
+    old: Duration::MAX,
+};
 
 /// A plugin as it is served: its code, its config and what it offers.
 #[derive(Clone)]
@@ -19,11 +54,11 @@ pub struct Served {
     /// What the plugin says that it wants; `None` if it says nothing.
     pub wants: Option<Arc<Wants>>,
     /// Held during a long check against a schema of the plugin, so that there is one at a time.
-    pub checks: Arc<Semaphore>,
+    pub checks: Arc<Places>,
     /// Held while a large result of the plugin is checked and written, so that there is one at a time.
-    pub results: Arc<Semaphore>,
+    pub results: Arc<Places>,
     /// Held by each of the plugin's calls that runs as a task.
-    pub tasks: Arc<Semaphore>,
+    pub tasks: Arc<Places>,
     /// Cancelled when the plugin is removed or one of its grants is narrowed, which stops its calls. Not cancelled when the
     /// plugin is replaced.
     pub revoked: CancellationToken,

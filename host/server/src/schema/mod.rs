@@ -9,14 +9,14 @@ use std::{sync::Arc, time::Duration};
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Value, json, value::RawValue};
-use tokio::sync::Semaphore;
+use wharf_sandbox::places::Places;
 
 use self::{
     budget::{Exhausted, Lengths},
     cost::Cost,
     judged::{At, Judged},
 };
-use crate::base::text::clip;
+use crate::base::{party::Party, text::clip};
 
 pub mod budget;
 mod cost;
@@ -154,14 +154,14 @@ impl Schema {
     }
 
     /// Checks a value of so many bytes. Nulls for optional members are removed, if that makes the value fit. A check that takes
-    /// long or goes deep runs on a thread for that, within `limit`, one at a time for each `turn`, so that a plugin with a
+    /// long or goes deep runs on a thread for that, within `limit`, one at a time for each pool of `turns`, so that a plugin with a
     /// costly schema and large values delays nobody but itself.
     pub async fn check_within(
         &self,
         value: Value,
         bytes: usize,
         limit: Duration,
-        turn: &Arc<Semaphore>,
+        (turns, party): (&Arc<Places>, Party),
     ) -> Result<Fits, String> {
         if bytes.saturating_mul(self.parts) <= CHECKED_AT_ONCE {
             match budget::here(self.lengths, || check(&self.validator, &value)) {
@@ -173,11 +173,11 @@ impl Schema {
         }
         let (validator, text) = (Arc::clone(&self.validator), self.text.clone());
         let work = async {
-            let permit = Arc::clone(turn).acquire_owned().await;
+            let place = turns.wait(party).await;
             budget::run(limit, self.lengths, move || {
                 let checked = check_without_nulls(&validator, &text, value);
-                // The permit is kept until the thread is free again, even if the caller has stopped waiting.
-                drop(permit);
+                // The place is kept until the thread is free again, even if the caller has stopped waiting.
+                drop(place);
                 checked
             })
             .await
@@ -356,13 +356,13 @@ mod tests {
 
     #[tokio::test]
     async fn no_schema_and_value_overflow_the_stack() {
-        let turn = Arc::new(Semaphore::new(1));
+        let turns = (&Places::new(&crate::plugins::served::CHECKS, 1), Party::SOLE);
         let limit = Duration::from_secs(10);
         let error = compile(&winding(20, 26), true).unwrap_err();
         assert!(error.contains("lead over more than"), "{error}");
         // The deepest schema that is accepted, with the deepest value that can be parsed.
         let schema = compile(&winding(3, 26), true).unwrap();
-        let checked = schema.check_within(nested(120), usize::MAX, limit, &turn).await;
+        let checked = schema.check_within(nested(120), usize::MAX, limit, turns).await;
         assert!(checked.is_ok() || checked.as_ref().is_err_and(|why| !why.is_empty()));
         assert!(schema.check(&nested(120)).is_err(), "not where it is");
     }
@@ -374,12 +374,12 @@ mod tests {
             compile(&format!(r#"{{"type":"object","properties":{{"a":{{"items":{{"allOf":[{parts}]}}}}}}}}"#), true);
         let schema = schema.unwrap();
         let value = serde_json::json!({ "a": vec![7; 200_000] });
-        let turn = Arc::new(Semaphore::new(1));
+        let turns = (&Places::new(&crate::plugins::served::CHECKS, 1), Party::SOLE);
         // All the steps of the budget take longer than this on any machine.
         let limit = Duration::from_millis(1);
-        let error = schema.check_within(value.clone(), 400_000, limit, &turn).await.unwrap_err();
+        let error = schema.check_within(value.clone(), 400_000, limit, turns).await.unwrap_err();
         assert!(error.contains("longer than 1 ms"), "{error}");
-        let again = schema.check_within(value, 400_000, Duration::from_secs(60), &turn).await.unwrap_err();
+        let again = schema.check_within(value, 400_000, Duration::from_secs(60), turns).await.unwrap_err();
         assert!(again.contains("too many steps"), "the thread is free again, and {again}");
     }
 
@@ -435,8 +435,9 @@ mod tests {
         let schema = compile(r#"{"type":"object","properties":{"a":{"uniqueItems":true}}}"#, true).unwrap();
         let nested = |at: usize| (0..at % 50).fold(Value::from(at), |value, _| Value::from(vec![value]));
         let value = serde_json::json!({ "a": (0..20_000).map(nested).collect::<Vec<_>>() });
-        let (turn, began) = (Arc::new(Semaphore::new(1)), std::time::Instant::now());
-        let checked = schema.check_within(value, usize::MAX, Duration::from_secs(20), &turn).await;
+        let (turns, began) =
+            ((&Places::new(&crate::plugins::served::CHECKS, 1), Party::SOLE), std::time::Instant::now());
+        let checked = schema.check_within(value, usize::MAX, Duration::from_secs(20), turns).await;
         assert!(checked.is_ok() && began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }
 

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{
     Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
@@ -18,7 +17,9 @@ use crate::{
     access::scope::CallRoots,
     auth::Caller,
     base::{ledger::Charge, party::Party},
-    client::{context::By, in_flight::InFlight, notifier::Feed, outbox::Outbox, server::Server, session::Session},
+    client::{
+        context::By, in_flight::InFlight, notifier::Feed, outbox::Outbox, seat::Taken, server::Server, session::Session,
+    },
     methods::response::Text,
     observe::record::Transport,
 };
@@ -54,7 +55,7 @@ pub struct Pipe {
 struct Paid {
     charge: Arc<Charge>,
     party: Party,
-    permit: Option<OwnedSemaphorePermit>,
+    place: Option<Taken>,
 }
 
 impl Pipe {
@@ -77,6 +78,11 @@ impl Pipe {
         self.stop.cancel();
         self.tracker.close();
         self.tracker.clone()
+    }
+
+    /// Whether no request is under way.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.is_empty()
     }
 
     /// Ends everything, because the client is gone and cannot be sent anything any more.
@@ -105,14 +111,14 @@ impl Pipe {
         self.send(error_text(malformed.id.as_ref(), &malformed.error, self.revision())).await;
     }
 
-    /// Handles a message. `charge`: what is charged for it. `party`: who takes places for it. `permit`: called for each request in it, gives a permit where the
-    /// number of requests is limited.
+    /// Handles a message. `charge`: what is charged for it. `party`: who takes places for it. `place`: called for each request in it, takes its place where the number
+    /// of requests is limited.
     pub async fn take<E>(
         self: &Arc<Self>,
         line: &[u8],
         charge: Charge,
         party: Party,
-        permit: impl Fn() -> Result<Option<OwnedSemaphorePermit>, E>,
+        place: impl Fn() -> Result<Option<Taken>, E>,
     ) -> Result<(), E> {
         if line.trim_ascii().is_empty() {
             return Ok(());
@@ -120,8 +126,8 @@ impl Pipe {
         let charge = Arc::new(charge);
         let frame = Frame::parse(line);
         let taken = |message: &Message| {
-            let permit = if matches!(message, Message::Request(_)) { permit()? } else { None };
-            Ok(Paid { charge: Arc::clone(&charge), party, permit })
+            let place = if matches!(message, Message::Request(_)) { place()? } else { None };
+            Ok(Paid { charge: Arc::clone(&charge), party, place })
         };
         match frame {
             Ok(Frame::One(message)) => {
@@ -206,7 +212,7 @@ impl Pipe {
     }
 
     async fn request(self: &Arc<Self>, request: Request, paid: Paid) {
-        let Paid { charge, party, permit } = paid;
+        let Paid { charge, party, place } = paid;
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
@@ -229,6 +235,7 @@ impl Pipe {
             Ok(entered) => entered,
             Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
         };
+        let sitting = place.map(|place| ctx.sit(place));
         let pipe = Arc::clone(self);
         self.tracker.spawn(async move {
             let answer = tokio::select! {
@@ -243,7 +250,7 @@ impl Pipe {
             let listened = answer.is_ok() && request.known() == Some(Method::Listen);
             let text = Text::of(&ctx, answer).into_string();
             // Released before the answer is sent, because the client may use the id again as soon as it reads the answer.
-            drop((entered, permit));
+            drop((entered, sitting));
             pipe.send(text).await;
             if listened {
                 pipe.send(notification::cancelled(&request.id, "the server is stopping")).await;

@@ -1,10 +1,10 @@
 //! The possible answers to a call of a tool.
 
-use tokio::sync::OwnedSemaphorePermit;
 use wharf_protocol::{
     RpcError,
     model::{Content, ToolResult},
 };
+use wharf_sandbox::places::Place;
 
 use super::failed::Failed;
 use crate::{base::heavy::heavy, client::context::Context};
@@ -18,7 +18,7 @@ pub enum Answered {
         /// The size of the structured content.
         bytes: usize,
         /// If the result is large, held until it is written.
-        turn: Option<OwnedSemaphorePermit>,
+        turn: Option<Place>,
     },
     /// The client has to answer questions first. The JSON of this result; modern revisions only.
     InputRequired(String),

@@ -22,7 +22,7 @@ use crate::{
         principal::Owner,
         random_id,
     },
-    client::context::Context,
+    client::{context::Context, session::Session},
     plugins::served::Served,
     tasks::{Record, Running},
 };
@@ -100,12 +100,12 @@ pub async fn begin(
         None => work,
     };
     let (ctx, turns) = (ctx.clone(), Arc::clone(&served.tasks));
+    let used = ctx.session.as_ref().map(Session::used);
     ctx.server.tracker.clone().spawn(async move {
         let tasks = Arc::clone(&ctx.server.tasks);
         let ended = ctx.session.as_ref().map_or_else(Default::default, |session| session.ended.clone());
         let work = async {
-            // The semaphore is never closed, so this cannot fail.
-            let _turn = turns.acquire_owned().await;
+            let _turn = turns.wait(ctx.party).await;
             let _slot = tasks.slot().await;
             AssertUnwindSafe(work).catch_unwind().await
         };
@@ -122,6 +122,7 @@ pub async fn begin(
             None => tasks.end(&running.id, TaskStatus::Cancelled, Some("cancelled"), None, None).await,
         }
         tasks.forget(&running);
+        drop(used);
     });
     Ok(Answered::Task(created))
 }

@@ -63,17 +63,17 @@ pub async fn pass(
     }
     // One question at a time in a session, until the answer is remembered, and none that the answer to another has made needless.
     let _turn = match &ctx.session {
-        Some(session) => tokio::time::timeout(PERSON, session.approvals.turn.lock()).await.ok(),
+        Some(session) => ctx.away(tokio::time::timeout(PERSON, session.approvals.turn.lock())).await?.ok(),
         None => None,
     };
     if let Some(known) = gate.known() {
         return Ok(Some(known));
     }
     let answered = match &confirm.asker {
-        Asker::Command(command) => gate.ask_program(command).await,
-        Asker::Client => gate.ask_client(offered, carried).await,
+        Asker::Command(command) => ctx.away(gate.ask_program(command)).await,
+        Asker::Client => ctx.away(gate.ask_client(offered, carried)).await,
     };
-    match answered {
+    match answered? {
         Ok(Answered::Yes(remember)) => {
             carried.approval.given = Some(kind.0);
             // While the person thought, the operator may have taken something away.

@@ -123,7 +123,8 @@ async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) ->
         arguments: request.arguments.clone(),
     };
     // No answer in time counts as no.
-    if tokio::time::timeout(PERSON, approver.approve(ask)).await.unwrap_or(false) {
+    let asked = tokio::time::timeout(PERSON, approver.approve(ask));
+    if ctx.away(asked).await?.unwrap_or(false) {
         carried.approval.by_program = true;
         return Ok(Some(Approval::Program));
     }
@@ -152,7 +153,7 @@ async fn roots(
         return Ok(scopes.in_place_of(why));
     }
     if let Some(session) = &ctx.session {
-        return Ok(session.roots(&ctx.server, &ctx.outbox).await);
+        return Ok(ctx.away(session.roots(&ctx.server, &ctx.outbox)).await?);
     }
     let known = match (&carried.roots, offered.get(ROOTS_KEY)) {
         (Some(uris), _) => uris.clone(),

@@ -174,11 +174,11 @@ impl Request<'_> {
                     }
                     Ok(replies)
                 };
-                let asked = asked.await;
+                let asked = ctx.away(asked).await;
                 if let Some(task) = &ctx.task {
                     task.set_asking(false).await;
                 }
-                asked.map_err(Failed::Explained)?
+                asked?.map_err(Failed::Explained)?
             }
             (None, None) => return Err(self.input_required(ctx, &open, std::mem::take(carried))),
         };

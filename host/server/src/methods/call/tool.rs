@@ -23,7 +23,10 @@ use super::{
     run::Ran,
 };
 use crate::{
-    base::heavy::{LARGE, heavy},
+    base::{
+        heavy::{LARGE, heavy},
+        party::Party,
+    },
     bridge::{self, OfferedTool},
     client::context::Context,
     plugins::served::Served,
@@ -93,7 +96,7 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
     };
     let carried = request.open(ctx, &retry)?;
     let Fits { value: arguments, without_nulls } =
-        match tool.input.check_within(arguments, bytes, limit, &served.checks).await {
+        match tool.input.check_within(arguments, bytes, limit, (&served.checks, ctx.party)).await {
             Ok(fits) => fits,
             Err(problem) => {
                 return Ok(Answered::error(format!("The arguments do not fit the tool's schema: {problem}")));
@@ -196,7 +199,7 @@ impl Call {
             Request { method, name: &self.name, arguments: &self.arguments, bytes, served, entry, tool: Some(tool) };
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
         match request.run(ctx, self.prepared, operation).await {
-            Ok(Ran { outcome, hints }) => checked(served, tool, with_hints(outcome, hints)).await,
+            Ok(Ran { outcome, hints }) => checked(served, ctx.party, tool, with_hints(outcome, hints)).await,
             Err(failed) => Answered::failed(failed),
         }
     }
@@ -214,7 +217,7 @@ fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
 }
 
 /// Converts and checks the outcome of a call.
-async fn checked(served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, RpcError> {
+async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, RpcError> {
     let outcome = match (outcome, &tool.output) {
         (ToolAnswer::Text(text), None) => return Ok(Answered::Text(text)),
         (outcome, _) => outcome,
@@ -227,8 +230,8 @@ async fn checked(served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Re
     };
     // Each plugin may have one large result at a time, from here until it is written.
     let turn = if structured_bytes > LARGE {
-        match tokio::time::timeout(limit, Arc::clone(&served.results).acquire_owned()).await {
-            Ok(turn) => turn.ok(),
+        match tokio::time::timeout(limit, served.results.wait(party)).await {
+            Ok(turn) => Some(turn),
             Err(_) => return Answered::failed(defect(served, "too many large results wait to be checked")),
         }
     } else {
@@ -240,7 +243,7 @@ async fn checked(served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Re
         ToolAnswer::Result(result) => heavy(structured_bytes, || bridge::tool_result(result)),
     };
     let result = match result {
-        Ok(result) => conforming(served, tool, result, structured_bytes).await,
+        Ok(result) => conforming(served, party, tool, result, structured_bytes).await,
         Err(problem) => Err(problem),
     };
     match result {
@@ -252,13 +255,15 @@ async fn checked(served: &Served, tool: &OfferedTool, outcome: ToolAnswer) -> Re
 /// Checks that the result of a tool with an output schema fits it.
 async fn conforming(
     served: &Served,
+    party: Party,
     tool: &OfferedTool,
     mut result: ToolResult,
     bytes: usize,
 ) -> Result<ToolResult, String> {
     if let Some(schema) = tool.output.as_ref().filter(|_| !result.is_error) {
         let structured = result.structured.take().ok_or("its result lacks the structured content it promises")?;
-        let checked = schema.check_within(structured, bytes, served.config.limits.timeout, &served.checks).await;
+        let checked =
+            schema.check_within(structured, bytes, served.config.limits.timeout, (&served.checks, party)).await;
         result.structured =
             Some(checked.map_err(|problem| format!("its result does not fit its own output schema: {problem}"))?.value);
     }

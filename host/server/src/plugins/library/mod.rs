@@ -12,12 +12,12 @@ use std::{
 };
 
 use tokio::{
-    sync::{Notify, Semaphore, watch},
+    sync::{Notify, watch},
     task::{AbortHandle, JoinSet},
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::{Sandbox, model::Kind};
+use wharf_sandbox::{Sandbox, model::Kind, places::Places};
 
 use super::{
     announced::Kinds,
@@ -25,7 +25,7 @@ use super::{
     install::{Fresh, Installed, Installer},
     loader::Loader,
     published::{FIRST_LOAD, Published, Publisher},
-    served::{Generations, Served},
+    served::{CHECKS, Generations, RESULTS, Served, TASKS},
     status::{Problem, Stage, Status, Subject},
 };
 use crate::{
@@ -425,9 +425,9 @@ impl Library {
             listed_for,
             offer,
             wants,
-            checks: Arc::new(Semaphore::new(1)),
-            results: Arc::new(Semaphore::new(1)),
-            tasks: Arc::new(Semaphore::new((config.limits.concurrency / 2).max(1))),
+            checks: Places::new(&CHECKS, 1),
+            results: Places::new(&RESULTS, 1),
+            tasks: Places::new(&TASKS, (config.limits.concurrency / 2).max(1)),
             // If a grant was narrowed, the calls with the wider grant were revoked when the config was read.
             revoked: previous.as_ref().map_or_else(CancellationToken::new, |old| old.revoked.clone()),
         };

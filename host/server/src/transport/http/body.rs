@@ -13,10 +13,9 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Frame, SizeHint};
-use tokio::sync::OwnedSemaphorePermit;
 use wharf_protocol::{Id, RpcError, long::IdSearch};
 
-use super::{connections::Busy, headers::text, refused::Refused};
+use super::{connections::Busy, headers::text, listens::Listen, refused::Refused};
 use crate::{
     base::ledger::{Charge, Full, Incoming, message_bytes},
     methods::response::Text,
@@ -36,7 +35,7 @@ const TAIL: usize = 512 * 1024;
 /// What is held for an answer until its client has read it.
 #[derive(Default)]
 pub struct Hold {
-    pub permit: Option<OwnedSemaphorePermit>,
+    pub listen: Option<Listen>,
     pub charge: Option<Charge>,
     pub busy: Option<Busy>,
 }

@@ -14,8 +14,8 @@ use axum::{
     response::{IntoResponse, Response as HttpResponse},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use wharf_protocol::{
     Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
     message::{error_text, result_text},
@@ -23,15 +23,17 @@ use wharf_protocol::{
     notification::Told,
     revision::Era,
 };
+use wharf_sandbox::places::Full;
 
 use super::{
     access_log::Noted,
     body::{Hold, read_message},
     connections::Peer,
     headers::{VERSION_HEADER, accepts, text},
+    listens::{Listen, Listens},
     refused::{Refused, json},
     reply::{First, Reply, Running, Work, accepted, answered, event_stream},
-    resume::Streams,
+    resume::{EventLog, Streams},
     sessions::Sessions,
 };
 use crate::{
@@ -42,9 +44,10 @@ use crate::{
         refusals::{Reason, What},
     },
     client::{
-        context::{By, Context},
+        context::{By, Context, ItsSeat, Sitting},
         notifier::Feed,
         outbox::{Outbox, Queued},
+        seat::{Left, Seats, Taken, no_place},
         server::Server,
         session::Session,
     },
@@ -60,7 +63,11 @@ const STREAM_AFTER: Duration = Duration::from_millis(100);
 /// How long the stream for changes is kept going after its client was cut off.
 const TAKE_UP: Duration = Duration::from_secs(60);
 
-const NO_SESSION: What = What::new("a session, because all of them are in use", Reason::Other("sessions"));
+/// The answer to a request that was ended for another one.
+const MADE_ROOM: &str = "the request was ended: its client was gone, and another client needed its place";
+
+const NO_SESSION: What =
+    What::new("a session, because the client has its part of them in use, or all are", Reason::Other("sessions"));
 
 /// Marks a response that goes on for as long as its client listens.
 #[derive(Clone, Copy)]
@@ -88,8 +95,8 @@ pub struct Endpoint {
     pub server: Arc<Server>,
     sessions: Sessions,
     streams: Arc<Streams>,
-    in_flight: Arc<Semaphore>,
-    listens: Arc<Semaphore>,
+    seats: Arc<Seats>,
+    listens: Listens,
 }
 
 impl Endpoint {
@@ -100,8 +107,8 @@ impl Endpoint {
         Self {
             sessions,
             streams: Arc::default(),
-            in_flight: Arc::new(Semaphore::new(config.in_flight)),
-            listens: Arc::new(Semaphore::new(config.listens)),
+            seats: Seats::new(config.in_flight),
+            listens: Listens::new(config.listens),
             server: Arc::clone(server),
         }
     }
@@ -176,10 +183,10 @@ impl Endpoint {
         match (admitted.map_err(|refusal| refused(refusal, Some(&request)))?, messages) {
             (Admitted::Runs(ctx), Some(messages)) => match ctx.session.clone() {
                 Some(session) => {
-                    let permit = self.permit(&self.in_flight, Some(&request))?;
-                    let work = self.begin(*ctx, &session, request, permit, &from.visitor.peer)?;
+                    let taken = self.seat(from.visitor.party, Some(&request))?;
+                    let (work, seat) = self.begin(*ctx, &session, request, taken, &from.visitor.peer)?;
                     let running = Running::start(work, messages, |work| self.detached(work)).await;
-                    Ok(self.respond(&session, running).await)
+                    Ok(self.respond(&session, from.visitor.party, running, &[seat]).await)
                 }
                 None => self.modern(*ctx, request, messages, &from.visitor.peer).await,
             },
@@ -188,9 +195,9 @@ impl Endpoint {
                 if let Ok(id) = HeaderValue::from_str(&session.id) {
                     response.headers_mut().insert(SESSION_HEADER, id);
                 }
-                self.sessions.add(session).map_err(|error| {
+                self.sessions.add(session, from.visitor.party).map_err(|full| {
                     self.server.refusals.say(NO_SESSION);
-                    Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(&request), &error)
+                    Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(&request), &no_place(&full))
                 })?;
                 Ok(response)
             }
@@ -227,30 +234,39 @@ impl Endpoint {
         Door { server, by: By { caller, party: *party }, profile, modern, headers: Some(headers), transport }
     }
 
-    /// A permit for a stream that stays open.
-    pub fn listen_permit(&self) -> Result<OwnedSemaphorePermit, Refused> {
-        self.permit(&self.listens, None)
+    /// A place for a stream that stays open. `over`: is cancelled when another client needs the place.
+    pub fn listen(&self, party: Party, over: CancellationToken, request: Option<&Request>) -> Result<Listen, Refused> {
+        self.listens.take(party, over).map_err(|full| self.full(&full, request))
     }
 
-    /// A permit for a request.
-    pub fn work_permit(&self) -> Result<OwnedSemaphorePermit, Refused> {
-        self.permit(&self.in_flight, None)
+    /// A place for a request.
+    pub fn seat(&self, party: Party, request: Option<&Request>) -> Result<Taken, Refused> {
+        self.seats.take(party).map_err(|full| self.full(&full, request))
     }
 
-    fn permit(&self, of: &Arc<Semaphore>, request: Option<&Request>) -> Result<OwnedSemaphorePermit, Refused> {
-        Arc::clone(of).try_acquire_owned().map_err(|_| {
-            self.server.refusals.add(Reason::Other("in_flight"));
-            let error = RpcError::internal("too many requests are under way; try again");
-            Refused::new(StatusCode::SERVICE_UNAVAILABLE, request, &error)
-        })
+    fn full(&self, full: &Full, request: Option<&Request>) -> Refused {
+        self.server.refusals.add(Reason::Other("in_flight"));
+        Refused::new(StatusCode::SERVICE_UNAVAILABLE, request, &no_place(full))
     }
 
-    /// Answers a legacy request: with JSON if the answer comes soon, else with a stream that outlives its response.
-    async fn respond(self: &Arc<Self>, session: &Arc<Session>, running: Running) -> HttpResponse {
+    /// Answers a legacy request: with JSON if the answer comes soon, else with a stream that outlives its response. `seats`: of the
+    /// requests that are answered.
+    async fn respond(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        party: Party,
+        running: Running,
+        seats: &[ItsSeat],
+    ) -> HttpResponse {
+        let mut waited_for = WaitedFor { seats, stream: None };
         match running.first(Some(STREAM_AFTER)).await {
-            First::Answer(answer) => answered(answer, Era::Legacy),
+            First::Answer(answer) => {
+                waited_for.seats = &[];
+                answered(answer, Era::Legacy)
+            }
             First::Stream(running, first) => {
-                let log = self.streams.open(session);
+                let log = self.streams.open(session, party);
+                waited_for.stream = Some(Arc::clone(&log));
                 let (streams, filled) = (Arc::clone(&self.streams), Arc::clone(&log));
                 self.server.tracker.spawn(async move { streams.fill(filled, running, first).await });
                 event_stream(log.read(1, self.server.startup.http.poll_after, Hold::default()))
@@ -276,25 +292,28 @@ impl Endpoint {
         ctx: Context,
         session: &Session,
         request: Request,
-        permit: OwnedSemaphorePermit,
+        taken: Taken,
         peer: &Arc<Peer>,
-    ) -> Result<Work, Refused> {
+    ) -> Result<(Work, ItsSeat), Refused> {
         let entered = session
             .in_flight
             .enter(&request.id, &ctx.outbox.voice)
             .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
         let (account, busy) = (peer.account().clone(), peer.work());
         let ended = session.ended.clone();
-        Ok(Box::pin(async move {
+        let (seat, own, sitting) = (ctx.seat(), ctx.seat(), ctx.sit(taken));
+        let work = Box::pin(async move {
             let answer = tokio::select! {
                 biased;
                 answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => Some(answer),
                 () = entered.cancelled.cancelled() => None,
                 () = ended.cancelled() => None,
+                () = own.ended() => Some(Err(RpcError::internal(MADE_ROOM))),
             };
-            drop((entered, permit));
+            drop((entered, sitting));
             answer.map(|answer| Reply::of(&ctx, answer, &account, busy))
-        }))
+        });
+        Ok((work, seat))
     }
 
     /// Answers a batch, which only 2025-03-26 has: all its requests run at the same time, and their answers are one array.
@@ -311,11 +330,11 @@ impl Endpoint {
                 "batches exist only in sessions of revision 2025-03-26",
             ));
         }
-        // The permits for all requests are taken first, so that a batch runs as a whole or not at all.
+        // The places for all requests are taken first, so that a batch runs as a whole or not at all.
         let requests = batch.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count();
-        let mut permits = Vec::with_capacity(requests);
+        let mut places = Vec::with_capacity(requests);
         for _ in 0..requests {
-            permits.push(self.permit(&self.in_flight, None)?);
+            places.push(self.seat(from.visitor.party, None)?);
         }
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
         let door = self.door(from.visitor, headers, false);
@@ -332,15 +351,18 @@ impl Endpoint {
                 }
             }
         }
-        let mut begun: Vec<Work> = Vec::new();
+        let (mut begun, mut seats): (Vec<Work>, Vec<ItsSeat>) = Default::default();
         let mut known: Vec<String> = Vec::new();
         for message in batch {
             match message {
                 Ok(Message::Request(request)) => {
-                    let Some((ctx, permit)) = contexts.pop_front().zip(permits.pop()) else { continue };
+                    let Some((ctx, taken)) = contexts.pop_front().zip(places.pop()) else { continue };
                     let id = request.id.clone();
-                    match self.begin(*ctx, &session, request, permit, &from.visitor.peer) {
-                        Ok(work) => begun.push(self.detached(work)),
+                    match self.begin(*ctx, &session, request, taken, &from.visitor.peer) {
+                        Ok((work, seat)) => {
+                            begun.push(self.detached(work));
+                            seats.push(seat);
+                        }
                         Err(_) => {
                             let error = RpcError::invalid_request("a request with this id is already under way");
                             known.push(error_text(Some(&id), &error, session.revision));
@@ -376,23 +398,29 @@ impl Endpoint {
             }
             Some(Reply { status, hint: None, text: Text::Whole(format!("[{}]", known.join(","))), hold })
         });
-        Ok(self.respond(&session, Running { work, messages, ended: None }).await)
+        Ok(self.respond(&session, from.visitor.party, Running { work, messages, ended: None }, &seats).await)
     }
 
     /// Answers a modern request.
     async fn modern(
         self: &Arc<Self>,
-        ctx: Context,
+        mut ctx: Context,
         request: Request,
         messages: mpsc::UnboundedReceiver<Queued>,
         peer: &Arc<Peer>,
     ) -> Result<HttpResponse, Refused> {
         let listens = request.known() == Some(Method::Listen);
-        let permit = self.permit(if listens { &self.listens } else { &self.in_flight }, Some(&request))?;
+        let place = if listens {
+            let over = self.server.closing.child_token();
+            ctx.connection = Some(Arc::new(over.clone()));
+            Place::Listens(self.listen(ctx.party, over, Some(&request))?)
+        } else {
+            Place::Sits(ctx.sit(self.seat(ctx.party, Some(&request))?))
+        };
         let (account, busy) = (peer.account().clone(), peer.work());
         let work = Box::pin(async move {
             let answer = admission::answer(&ctx, &request.method, request.params.as_ref()).await;
-            drop(permit);
+            drop(place);
             Some(Reply::of(&ctx, answer, &account, busy))
         });
         let running = Running::start(work, messages, |work| self.attached(work)).await;
@@ -418,7 +446,8 @@ impl Endpoint {
         }
         let session = self.session(headers, visitor)?;
         session.seen_as(caller);
-        let hold = Hold { permit: Some(self.listen_permit()?), busy: Some(peer.work()), charge: None };
+        let listen = self.listen(visitor.party, CancellationToken::new(), None)?;
+        let hold = Hold { listen: Some(listen), busy: Some(peer.work()), charge: None };
         if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
             let (log, next) = self.streams.find(&session, last).ok_or_else(|| {
                 Refused::plain(
@@ -432,7 +461,7 @@ impl Endpoint {
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
         let feed = Feed::open(&self.server);
         let server = Arc::clone(&self.server);
-        let log = self.streams.open(&session);
+        let log = self.streams.open(&session, visitor.party);
         let read = Arc::clone(&log);
         let work: Work = Box::pin(async move {
             tokio::select! {
@@ -455,6 +484,34 @@ impl Endpoint {
         let session = self.session(headers, visitor)?;
         self.sessions.end(&session);
         Ok(StatusCode::NO_CONTENT.into_response())
+    }
+}
+
+/// What a modern request holds while it is answered.
+enum Place {
+    Sits(#[expect(dead_code, reason = "held until it is dropped")] Sitting),
+    Listens(#[expect(dead_code, reason = "held until it is dropped")] Listen),
+}
+
+/// The client of legacy requests that wait for their answers. When this is dropped, the client has its answers, is gone for good, or
+/// has a stream to which it may come back; then its places give way while nobody reads the stream.
+struct WaitedFor<'a> {
+    seats: &'a [ItsSeat],
+    stream: Option<Arc<EventLog>>,
+}
+
+impl Drop for WaitedFor<'_> {
+    fn drop(&mut self) {
+        for seat in self.seats {
+            let left = match &self.stream {
+                None => Left::for_good(seat.clone()),
+                Some(log) => {
+                    let log = Arc::clone(log);
+                    Left { seat: seat.clone(), gone: Box::new(move || log.unread_for()) }
+                }
+            };
+            seat.give_way(Arc::new(left));
+        }
     }
 }
 

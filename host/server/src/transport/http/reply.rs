@@ -51,7 +51,7 @@ impl Reply {
             Ok(charge) => (status, text, Some(charge)),
             Err(full) => (StatusCode::SERVICE_UNAVAILABLE, Text::of(ctx, Err(no_room(&full))), None),
         };
-        Self { status, hint, text, hold: Hold { permit: None, charge, busy: Some(busy) } }
+        Self { status, hint, text, hold: Hold { listen: None, charge, busy: Some(busy) } }
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! The messages on a stream are kept for a while as numbered events, so that a client that was cut off, or told to come back
 //! later, can ask for what followed the last event that it has seen. A stream goes on even if nobody reads it. What is kept has
-//! a bound: unread old events make room for new ones.
+//! a bound: unread old events make room for new ones, and the client that keeps most makes room for others.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     convert::Infallible,
     sync::Arc,
     time::Duration,
@@ -19,7 +19,9 @@ use tokio::{
     sync::watch,
     time::{Instant, Interval, interval_at},
 };
+use tokio_util::sync::CancellationToken;
 use wharf_protocol::{Feature, Revision};
+use wharf_sandbox::places::Rule;
 
 use super::{
     body::Hold,
@@ -27,53 +29,109 @@ use super::{
     reply::{KEEP_ALIVE, Running},
 };
 use crate::{
-    base::ledger::{Account, Charge},
+    base::{
+        ledger::{Account, Charge},
+        party::Party,
+    },
     client::session::Session,
 };
 
 /// How many bytes one stream keeps; a single larger event is kept alone.
 const MAX_STREAM_BYTES: usize = 256 * 1024;
-/// How many bytes all finished streams keep together, and for how long.
+/// How many bytes all finished streams keep together, and for how long; and what one takes besides its events.
 const MAX_FINISHED_BYTES: usize = 32 << 20;
+const STREAM_BYTES: usize = 1 << 10;
 const KEPT: Duration = Duration::from_secs(300);
 /// How long clients are told to wait before they come back.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The streams of all sessions.
-#[derive(Default)]
 pub struct Streams(Mutex<Kept>);
 
-#[derive(Default)]
 struct Kept {
+    /// When it was last looked for streams that ended too long ago.
+    looked: Instant,
     by_number: BTreeMap<u64, Arc<EventLog>>,
     last_number: u64,
-    /// The streams that have ended, the oldest first: their numbers and sizes, and when they ended.
-    finished: VecDeque<(u64, usize, Instant)>,
+    /// The streams of each client that have ended.
+    finished: HashMap<Party, Finished>,
     finished_bytes: usize,
 }
 
+/// The streams of one client that have ended, the oldest first: their numbers and sizes, and when they ended.
+#[derive(Default)]
+struct Finished {
+    streams: VecDeque<(u64, usize, Instant)>,
+    bytes: usize,
+}
+
+pub static KEPT_STREAMS: Rule = Rule {
+    of: "bytes of event streams that have ended",
+    number: "32 MiB",
+    taker: "client",
+    until: "5 minutes after the end of the stream",
+    asking: "not held: the stream has ended",
+    gone: "held, since they are kept for clients that come back",
+    gives_way: "the oldest of the client that keeps most, whoever adds to them",
+    old: Duration::ZERO,
+};
+
 impl Kept {
-    /// Drops finished streams while there are too many bytes of them or the oldest is too old.
-    fn make_room(&mut self) {
-        while let Some((number, bytes, at)) = self.finished.front().copied() {
-            if self.finished_bytes <= MAX_FINISHED_BYTES && at.elapsed() < KEPT {
+    /// Adds a stream that has ended. While there are too many bytes of them, the oldest of the client that keeps most is dropped.
+    fn add(&mut self, party: Party, stream: (u64, usize, Instant)) {
+        let own = self.finished.entry(party).or_default();
+        own.streams.push_back(stream);
+        own.bytes += stream.1;
+        self.finished_bytes += stream.1;
+        while self.finished_bytes > MAX_FINISHED_BYTES {
+            let Some(most) = self.finished.iter().max_by_key(|(_, own)| own.bytes).map(|(party, _)| *party) else {
                 return;
-            }
-            self.finished.pop_front();
+            };
+            self.drop_oldest(most);
+        }
+    }
+
+    fn drop_oldest(&mut self, party: Party) {
+        let Some(own) = self.finished.get_mut(&party) else { return };
+        if let Some((number, bytes, _)) = own.streams.pop_front() {
+            own.bytes -= bytes;
             self.finished_bytes -= bytes;
             self.by_number.remove(&number);
         }
+        if own.streams.is_empty() {
+            self.finished.remove(&party);
+        }
+    }
+
+    /// Drops the streams that ended too long ago. They are looked for now and then.
+    fn forget_old(&mut self) {
+        if self.looked.elapsed() < KEPT / 10 {
+            return;
+        }
+        self.looked = Instant::now();
+        let is_old = |own: &Finished| own.streams.front().is_some_and(|(_, _, at)| at.elapsed() >= KEPT);
+        while let Some(party) = self.finished.iter().find(|(_, own)| is_old(own)).map(|(party, _)| *party) {
+            self.drop_oldest(party);
+        }
+    }
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        let (by_number, last_number, finished, finished_bytes) = Default::default();
+        Self(Mutex::new(Kept { looked: Instant::now(), by_number, last_number, finished, finished_bytes }))
     }
 }
 
 impl Streams {
     /// Opens a new stream of a session.
-    pub fn open(&self, session: &Session) -> Arc<EventLog> {
+    pub fn open(&self, session: &Session, party: Party) -> Arc<EventLog> {
         let mut kept = self.0.lock();
-        kept.make_room();
+        kept.forget_old();
         kept.last_number += 1;
         let log = Arc::new(EventLog {
             number: kept.last_number,
+            party,
             session: Arc::clone(&session.id),
             account: session.account.clone(),
             revision: session.revision,
@@ -106,10 +164,7 @@ impl Streams {
             state.bytes
         };
         log.changed();
-        let mut kept = self.0.lock();
-        kept.finished.push_back((log.number, bytes, Instant::now()));
-        kept.finished_bytes += bytes;
-        kept.make_room();
+        self.0.lock().add(log.party, (log.number, bytes + STREAM_BYTES, Instant::now()));
     }
 
     /// Puts the messages of a request, and finally its answer, on a stream.
@@ -143,6 +198,7 @@ impl Streams {
 /// The events of one stream.
 pub struct EventLog {
     number: u64,
+    party: Party,
     session: Arc<str>,
     /// Is charged for the events that are kept.
     account: Account,
@@ -167,14 +223,17 @@ struct State {
     /// Counts readers. Only the latest one may read.
     reader: u64,
     attached: bool,
+    /// When the last reader left.
+    left: Instant,
     /// Held while the answer is not read completely.
     busy: Option<Busy>,
 }
 
 impl State {
     fn new() -> Self {
-        let (events, bytes, ended, attached) = (VecDeque::new(), 0, false, false);
-        Self { events, first: 1, next: 1, read: 1, bytes, ended, dismissed: false, reader: 0, attached, busy: None }
+        let (events, left) = (VecDeque::new(), Instant::now());
+        let (bytes, reader, ended, dismissed, attached) = (0, 0, false, false, false);
+        Self { events, first: 1, next: 1, read: 1, bytes, ended, dismissed, reader, attached, left, busy: None }
     }
 
     fn drop_first(&mut self) {
@@ -231,6 +290,12 @@ impl EventLog {
         self.state.lock().dismissed = true;
     }
 
+    /// For how long there has been no reader. None: there is one.
+    pub fn unread_for(&self) -> Option<Duration> {
+        let state = self.state.lock();
+        (!state.attached).then(|| state.left.elapsed())
+    }
+
     /// Returns when there has been no reader for so long.
     pub async fn abandoned(&self, patience: Duration) {
         let mut changes = self.changes.subscribe();
@@ -259,6 +324,7 @@ impl EventLog {
             changes: self.changes.subscribe(),
             keep_alive: interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE),
             leave_at: poll_after.filter(|_| !primed).map(|after| Instant::now() + after),
+            over: hold.listen.as_ref().map(|listen| listen.over.clone()),
             attached: Attached { log: self, reader, _hold: hold },
             next: from,
             primed,
@@ -297,6 +363,7 @@ impl Drop for Attached {
             let mut state = self.log.state.lock();
             if state.reader == self.reader {
                 state.attached = false;
+                state.left = Instant::now();
                 state.busy = None;
             }
         }
@@ -309,6 +376,8 @@ struct Reader {
     changes: watch::Receiver<u64>,
     keep_alive: Interval,
     leave_at: Option<Instant>,
+    /// Cancelled when another client needs the place of this one.
+    over: Option<CancellationToken>,
     next: u64,
     primed: bool,
     /// Whether it was told when to come back.
@@ -354,9 +423,16 @@ impl Reader {
                     None => std::future::pending().await,
                 }
             };
+            let over = async {
+                match &self.over {
+                    Some(over) => over.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 changed = self.changes.changed() => changed.ok()?,
                 () = leave => return None,
+                () = over => return None,
                 _ = self.keep_alive.tick() => return Some(Bytes::from_static(b": alive\n\n")),
             }
         }

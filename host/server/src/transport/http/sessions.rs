@@ -1,58 +1,68 @@
 //! The legacy sessions of the HTTP server. Their ids cannot be guessed, only the principal that opened a session may use it,
 //! and unused sessions are ended.
 //!
-//! Opening sessions costs a client nothing, so it must not harm others: if there are too many, a session that was opened but
-//! never used is ended, and never one that was used.
+//! Opening sessions costs a client nothing, so it must not harm others: each client has a part of them, and sessions that are not in
+//! use make room.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::RpcError;
+use wharf_sandbox::places::{Full, GivesWay, Occupant, Place, Places, Rule};
 
-use crate::base::principal::Principal;
-use crate::client::session::Session;
+use crate::{
+    base::{party::Party, principal::Principal},
+    client::session::Session,
+};
 
 /// The longest time between two searches for unused sessions.
 const SWEEP: Duration = Duration::from_secs(60);
 
+pub static OPEN: Rule = Rule {
+    of: "sessions",
+    number: "`sessions` in [http]",
+    taker: "client",
+    until: "the client deletes the session, or has not used it for `session_idle_ms`",
+    asking: "held: the question is part of the session, whose request is under way",
+    gone: "held until `session_idle_ms`, because clients connect for each request, but gives way",
+    gives_way: "sessions without a request or task under way and without an open stream: if never used, for any client; else for clients \
+                that hold fewer and for their own client, and after 5 minutes for any client",
+    old: Duration::from_secs(300),
+};
+
+type ById = Mutex<HashMap<Arc<str>, (Arc<Session>, Place)>>;
+
 #[derive(Clone)]
 pub struct Sessions {
-    by_id: Arc<Mutex<HashMap<Arc<str>, Arc<Session>>>>,
-    most: usize,
+    by_id: Arc<ById>,
+    places: Arc<Places>,
     /// A session that nobody has used for so long is ended.
     idle: Duration,
 }
 
 impl Sessions {
     pub fn new(most: usize, idle: Duration) -> Self {
-        Self { by_id: Arc::default(), most, idle }
+        Self { by_id: Arc::default(), places: Places::new(&OPEN, most), idle }
     }
 
-    /// Adds a session. If there is no room, one that was never used is ended: the one that has been idle longest.
-    pub fn add(&self, session: Arc<Session>) -> Result<(), RpcError> {
-        let mut sessions = self.by_id.lock();
-        if sessions.len() >= self.most {
-            let unused =
-                sessions.values().filter(|session| !session.is_used()).max_by_key(|session| session.idle_for());
-            let Some(unused) = unused.map(|session| session.id.clone()) else {
-                return Err(RpcError::internal(format!(
-                    "there are {} sessions, all of them in use (`sessions` in [http]); try again later",
-                    self.most
-                )));
-            };
-            if let Some(unused) = sessions.remove(&unused) {
-                unused.ended.cancel();
-            }
-        }
-        sessions.insert(session.id.clone(), session);
+    /// Adds a session of a client. If the client has no place for it, one that is not in use is ended.
+    pub fn add(&self, session: Arc<Session>, party: Party) -> Result<(), Full> {
+        let place = self.places.take(party)?;
+        let occupant = Seated { session: Arc::clone(&session), by_id: Arc::downgrade(&self.by_id) };
+        let mut by_id = self.by_id.lock();
+        let (_, place) = by_id.entry(session.id.clone()).or_insert((session, place));
+        place.give_way(Arc::new(occupant));
         Ok(())
     }
 
     /// The session with this id, if it belongs to this principal, who opened it for this profile.
     pub fn get(&self, id: &str, principal: &Principal, profile: Option<&str>) -> Option<Arc<Session>> {
         let same = |session: &&Arc<Session>| session.principal == *principal && session.profile.as_deref() == profile;
-        let session = self.by_id.lock().get(id).filter(same).cloned()?;
+        let session = self.by_id.lock().get(id).map(|(session, _)| session).filter(same).cloned()?;
         if session.idle_for() > self.idle {
             self.end(&session);
             return None;
@@ -62,8 +72,7 @@ impl Sessions {
     }
 
     pub fn end(&self, session: &Session) {
-        self.by_id.lock().remove(&session.id);
-        session.ended.cancel();
+        end(&self.by_id, session);
     }
 
     /// Ends sessions that nobody uses, for as long as wharf runs.
@@ -74,13 +83,34 @@ impl Sessions {
                 () = stop.cancelled() => return,
                 _ = interval.tick() => {}
             }
-            self.by_id.lock().retain(|_, session| {
-                let keep = session.idle_for() <= self.idle;
-                if !keep {
-                    session.ended.cancel();
-                }
-                keep
-            });
+            let all: Vec<Arc<Session>> = self.by_id.lock().values().map(|(session, _)| Arc::clone(session)).collect();
+            all.iter().filter(|session| session.idle_for() > self.idle).for_each(|session| self.end(session));
+        }
+    }
+}
+
+fn end(by_id: &ById, session: &Session) {
+    let ended = by_id.lock().remove(&session.id);
+    session.ended.cancel();
+    // The place is given back outside of the lock.
+    drop(ended);
+}
+
+/// The occupant of a session's place.
+struct Seated {
+    session: Arc<Session>,
+    by_id: Weak<ById>,
+}
+
+impl Occupant for Seated {
+    fn gives_way(&self) -> Option<GivesWay> {
+        let idle = self.session.idle()?;
+        Some(if self.session.is_used() { GivesWay::ToSmaller { idle } } else { GivesWay::ToAnyone { idle } })
+    }
+
+    fn end(&self) {
+        if let Some(by_id) = self.by_id.upgrade() {
+            end(&by_id, &self.session);
         }
     }
 }

@@ -15,7 +15,7 @@ use futures_util::stream;
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
+    sync::mpsc,
     time::{Instant, Interval, interval_at},
 };
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ use super::{
     endpoint::Endpoint,
     entry::{Entered, enter},
     headers::accepts,
+    listens::Listen,
     refused::Refused,
     reply::{KEEP_ALIVE, accepted, ending, event, event_stream},
 };
@@ -52,32 +53,36 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    let Entered { request, peer, caller, .. } = match enter(server, request, None).await {
+    let Entered { request, peer, caller, party } = match enter(server, request, None).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
     if !accepts(request.headers(), "text/event-stream") {
         return Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream").into_response();
     }
-    let permit = match streams.endpoint.listen_permit() {
-        Ok(permit) => permit,
+    let closing = server.closing.child_token();
+    let mut listen = match streams.endpoint.listen(party, closing.clone(), None) {
+        Ok(listen) => listen,
         Err(refused) => return refused.into_response(),
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
     let (outbox, messages) = Outbox::new(QUEUED_BYTES, peer.account().clone());
     let client = Client { caller: caller.clone(), profile: None, roots: None, transport: peer.remote().transport() };
     let pipe = Pipe::new(Arc::clone(server), outbox, client, false);
+    // The stream is all that there is of its client, so it stays while a request of the client is under way.
+    let waits = Arc::downgrade(&pipe);
+    listen.only_while(move || waits.upgrade().is_none_or(|pipe| pipe.is_idle()));
     let busy = peer.work();
     streams.by_id.lock().insert(id.clone(), (caller.principal().clone(), Arc::clone(&pipe)));
     let open = Open {
         greeting: Some(format!("event: endpoint\ndata: messages?session={id}\n\n").into()),
         messages,
         keep_alive: interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE),
-        closing: server.closing.clone(),
+        closing,
         finished: None,
         over: false,
         listed: Listed { streams, id, pipe },
-        _permit: permit,
+        _listen: listen,
         _busy: busy,
     };
     let stream = event_stream(Body::from_stream(stream::unfold(open, |mut open| async move {
@@ -101,7 +106,7 @@ struct Open {
     /// Whether they are.
     over: bool,
     listed: Listed,
-    _permit: OwnedSemaphorePermit,
+    _listen: Listen,
     _busy: Busy,
 }
 
@@ -171,7 +176,7 @@ async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     let incoming = endpoint.server.ledger.incoming(peer.account());
     match read_message(&parts.headers, body, endpoint.server.startup.message_bytes, incoming).await {
         // Requests count towards the same limit as those of Streamable HTTP.
-        Ok((body, charge)) => match pipe.take(&body, charge, party, || endpoint.work_permit().map(Some)).await {
+        Ok((body, charge)) => match pipe.take(&body, charge, party, || endpoint.seat(party, None).map(Some)).await {
             Ok(()) => accepted(),
             Err(refused) => refused.into_response(),
         },
