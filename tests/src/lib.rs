@@ -14,6 +14,7 @@
 
 use std::{path::PathBuf, task::Poll, time::Duration};
 
+pub mod client;
 pub mod exchange;
 pub mod folder;
 pub mod http;

@@ -60,7 +60,7 @@ async fn a_subscription_hears_of_what_it_named_and_of_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_whose_client_left_is_gone() {
-    let (_folder, server) = started("[http]\nlistens = 4").await;
+    let (_folder, server) = started("[http]\nlistens = 5").await;
     let files = || std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count();
     announce(&server).await;
     let before = files();

@@ -256,7 +256,8 @@ async fn the_old_transport_counts_what_it_works_for() {
             "params": { "name": "sleep", "arguments": { "ms": 3000 } } });
         statuses.push(say(call).await);
     }
-    assert_eq!(statuses.iter().filter(|status| **status == 503).count(), 4, "{statuses:?}");
+    // One client alone gets three of four places.
+    assert_eq!(statuses.iter().filter(|status| **status == 503).count(), 5, "{statuses:?}");
     drop(stream);
     let began = Instant::now();
     while session.request("ping", json!({})).await.is_err() {

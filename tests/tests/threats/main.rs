@@ -12,5 +12,6 @@ mod beside;
 mod clients;
 mod compiler;
 mod control;
+mod greedy;
 mod guests;
 mod operators;

@@ -47,6 +47,8 @@ pub(crate) use crate::transport::http::tls::check as check_certificate;
 pub use crate::transport::http::{listener::Listener, socket::Socket};
 
 mod current;
+#[cfg(test)]
+mod limits;
 mod session;
 
 /// Why something did not work.

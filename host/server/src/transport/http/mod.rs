@@ -13,7 +13,7 @@ pub mod headers;
 pub mod health;
 pub mod http2;
 pub mod listener;
-mod listens;
+pub mod listens;
 mod login;
 pub mod paced;
 pub mod refused;

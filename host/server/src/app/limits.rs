@@ -1,0 +1,117 @@
+//! The table of everything bounded that clients or plugins share, docs/limits.md. It is made of the rules that stand beside the pools.
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fmt::Write, fs, path::Path};
+
+    use wharf_sandbox::places::Rule;
+
+    use crate::{client::seat, plugins::served, transport::http};
+
+    const FILE: &str = "docs/limits.md";
+    /// The variable that says to write it.
+    const WRITE: &str = "WRITE_LIMITS";
+
+    /// All rules, in the order of the table. A rule that is not here fails the test.
+    const RULES: &[&Rule] = &[
+        // Clients over HTTP.
+        &seat::UNDER_WAY,
+        &seat::WAITING,
+        &http::sessions::OPEN,
+        &http::listens::LISTENING,
+        &http::resume::KEPT_STREAMS,
+        // The calls of one plugin.
+        &served::CHECKS,
+        &served::RESULTS,
+        &served::TASKS,
+    ];
+
+    /// The files that bound something with a bare semaphore, and why no client can keep another from it.
+    const SEMAPHORES: &[(&str, &str)] = &[
+        ("host/server/src/client/outbox.rs", "the messages of one client that wait to be read"),
+        ("host/server/src/plugins/install.rs", "plugins that are asked for their lists when they are loaded"),
+        ("host/server/src/transport/http/admin.rs", "connections for metrics, at an address of their own"),
+        (
+            "host/server/src/audit/writer.rs",
+            "lines that wait to be written; a call that finds no room for its line is refused",
+        ),
+        ("host/sandbox/src/runtime.rs", "threads for guests, which all calls use by turns of a few milliseconds"),
+        ("host/sandbox/src/compile.rs", "memory of compilers, which only the operator's plugins use"),
+        ("host/sandbox/src/traffic.rs", "requests of one call"),
+        ("host/sandbox/src/sandbox.rs", "calls of all plugins at once"),
+        ("host/sandbox/src/load.rs", "calls of one plugin at once"),
+        ("host/server/src/auth/introspection.rs", "tokens that are asked about"),
+        ("host/server/src/tasks/mod.rs", "tasks under way"),
+        ("host/server/src/approvals/mod.rs", "programs for approvals"),
+        ("host/server/src/egress/connect.rs", "look-ups and connections of plugins"),
+    ];
+
+    fn root() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+    }
+
+    fn table() -> String {
+        let mut table = "# Limits\n\n\
+            What clients and plugins share is bounded, and nobody can have all of it. A client is a principal: an API key, a user, a certificate, or\n\
+            a user of this machine at a Unix socket. Clients without a name, and those that share one token, are told apart by their address, so\n\
+            behind a proxy all of them are one client. The client of `wharf run`, which serves nobody else, may have everything.\n\n\
+            One that holds *n* places gets another one only while *n* is less than three times the number of free places. So one alone\n\
+            can hold three quarters, two greedy ones three sevenths each, and ten greedy ones together leave one place in 31 free, for those\n\
+            that hold few. A pool of fewer than four places keeps nothing for others; those that wait have turns.\n\n\
+            This table is made of the code: `WRITE_LIMITS=1 cargo test --lib the_table_of_limits`.\n\n\
+            | what | how many | part of each | given back | while a person is asked | when the client is gone | makes room |\n\
+            |---|---|---|---|---|---|---|\n"
+            .to_owned();
+        for Rule { of, number, taker, until, asking, gone, gives_way, .. } in RULES {
+            writeln!(table, "| {of} | {number} | {taker} | {until} | {asking} | {gone} | {gives_way} |").unwrap();
+        }
+        table
+    }
+
+    #[test]
+    fn the_table_of_limits_says_what_the_code_does() {
+        let (path, made) = (root().join(FILE), table());
+        if env::var_os(WRITE).is_some() {
+            fs::write(&path, &made).unwrap();
+        }
+        assert!(fs::read_to_string(&path).unwrap_or_default() == made, "{FILE} is old; run this with {WRITE}=1");
+    }
+
+    /// Every source file of the host, by its path from the root.
+    fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+                found.push((name, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn no_pool_is_without_a_rule() {
+        let mut files = Vec::new();
+        for part in ["host/server/src", "host/sandbox/src"] {
+            sources(&root().join(part), &mut files);
+        }
+        let own = "host/server/src/app/limits.rs";
+        let (mut rules, mut problems) = (0, Vec::new());
+        for (name, text) in files.iter().filter(|(name, _)| name != own) {
+            rules +=
+                text.lines().filter(|line| line.starts_with("pub static") && line.contains(": Rule = Rule {")).count();
+            let bare = text.contains("Semaphore::new(");
+            let listed = SEMAPHORES.iter().any(|(file, _)| file == name);
+            if bare && !listed {
+                problems
+                    .push(format!("{name}: use `Places`, or say in {own} why no client can keep another from this"));
+            }
+            if !bare && listed {
+                problems.push(format!("{name} has no semaphore; remove it from the list in {own}"));
+            }
+        }
+        assert_eq!(problems, Vec::<String>::new());
+        assert_eq!(rules, RULES.len(), "each `pub static …: Rule` stands in the list in {own}");
+    }
+}

@@ -1,0 +1,70 @@
+//! Clients at addresses of their own, which a server tells apart. They need not wait for their answers.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use serde_json::{Value, json};
+use tokio::{io::AsyncWriteExt, net::TcpSocket, time::timeout};
+
+use crate::{Exchange, MODERN, PATIENCE, Server, http::modern_headers, modern_params};
+
+/// The revision of sessions.
+const REVISION: &str = "2025-11-25";
+
+/// A client at an address of its own.
+#[derive(Clone, Copy)]
+pub struct Client<'a> {
+    server: &'a Server,
+    address: Ipv4Addr,
+}
+
+impl<'a> Client<'a> {
+    /// The one at 127.0.0.`last`.
+    pub fn at(server: &'a Server, last: u8) -> Self {
+        Self { server, address: Ipv4Addr::new(127, 0, 0, last) }
+    }
+
+    /// Sends a request on a new connection, and does not wait for the answer.
+    pub async fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Exchange {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(SocketAddr::new(IpAddr::V4(self.address), 0)).unwrap();
+        let mut stream = timeout(PATIENCE, socket.connect(self.server.address)).await.expect("a connection").unwrap();
+        let mut head = format!("{method} /mcp HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.server.address);
+        head.push_str("Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n");
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        stream.write_all(head.as_bytes()).await.unwrap();
+        Exchange::of(Box::new(stream))
+    }
+
+    /// Sends a request of 2026-07-28, and does not wait for the answer.
+    pub async fn begin(&self, method: &str, params: Value) -> Exchange {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": modern_params(params, json!({})) });
+        let headers = modern_headers(&body);
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mut exchange = self.send("POST", &headers, &body.to_string()).await;
+        exchange.asked = Some((method.to_owned(), MODERN.to_owned()));
+        exchange
+    }
+
+    /// Begins a session: its id, or the exchange in which it was refused.
+    pub async fn initialize(&self) -> Result<String, Exchange> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": REVISION,
+            "capabilities": { "elicitation": {} }, "clientInfo": { "name": "n", "version": "1" } } });
+        let mut exchange = self.send("POST", &[], &body.to_string()).await;
+        exchange.asked = Some(("initialize".into(), REVISION.into()));
+        assert!(exchange.read_head().await);
+        let session = exchange.header("mcp-session-id").map(str::to_owned);
+        session.ok_or(exchange)
+    }
+
+    /// Sends a request in a session, and does not wait for the answer.
+    pub async fn in_session(&self, session: &str, id: u64, method: &str, params: Value) -> Exchange {
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let mut exchange = self.send("POST", &[("Mcp-Session-Id", session)], &body.to_string()).await;
+        exchange.asked = Some((method.to_owned(), REVISION.into()));
+        exchange
+    }
+}
