@@ -14,6 +14,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::principal::Principal;
 
@@ -185,6 +186,8 @@ pub struct Quotas {
     /// Users and quotas are known by a number that nobody can foresee, so that long names take no memory.
     numbers: RandomState,
     used: Mutex<Book>,
+    /// Told when a call that counts as running has ended.
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -197,17 +200,65 @@ struct Book {
 /// One of the calls that may run at once, until this is dropped.
 pub struct Turn {
     quotas: Arc<Quotas>,
-    /// The entries in which it is counted.
-    entries: Vec<u64>,
+    /// The entries in which it is counted, each with how many may run at once.
+    entries: Vec<(u64, NonZeroU32)>,
+}
+
+/// A call that does not count as running, because it waits for an answer.
+pub struct Resting {
+    quotas: Arc<Quotas>,
+    entries: Vec<(u64, NonZeroU32)>,
+}
+
+impl Turn {
+    /// The call does not run for now.
+    pub fn rest(mut self) -> Resting {
+        self.give_back();
+        Resting { quotas: Arc::clone(&self.quotas), entries: std::mem::take(&mut self.entries) }
+    }
+
+    fn give_back(&self) {
+        if self.entries.is_empty() {
+            return;
+        }
+        {
+            let mut book = self.quotas.used.lock();
+            for (entry, _) in &self.entries {
+                if let Some(used) = book.used.get_mut(entry) {
+                    used.running = used.running.saturating_sub(1);
+                }
+            }
+        }
+        self.quotas.ended.notify_waiters();
+    }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut book = self.quotas.used.lock();
-        for entry in &self.entries {
-            if let Some(used) = book.used.get_mut(entry) {
-                used.running = used.running.saturating_sub(1);
+        self.give_back();
+    }
+}
+
+impl Resting {
+    /// Waits until the call may run again. The caller bounds how long.
+    pub async fn run(self) -> Turn {
+        loop {
+            let mut ended = std::pin::pin!(self.quotas.ended.notified());
+            // From here on it is told of every end.
+            ended.as_mut().enable();
+            {
+                let mut book = self.quotas.used.lock();
+                let full = |(entry, most): &(u64, NonZeroU32)| {
+                    book.used.get(entry).is_some_and(|used| used.running >= most.get())
+                };
+                if !self.entries.iter().any(full) {
+                    for (entry, _) in &self.entries {
+                        book.used.entry(*entry).or_default().running += 1;
+                    }
+                    return Turn { quotas: Arc::clone(&self.quotas), entries: self.entries };
+                }
             }
+            ended.await;
         }
     }
 }
@@ -250,8 +301,8 @@ impl Quotas {
             used.shared = *shared;
             used.count(&quota.limits, now);
         }
-        let entries: Vec<u64> =
-            all.iter().filter(|(_, quota, _)| quota.limits.at_once.is_some()).map(|(entry, ..)| *entry).collect();
+        let entries: Vec<(u64, NonZeroU32)> =
+            all.iter().filter_map(|(entry, quota, _)| Some((*entry, quota.limits.at_once?))).collect();
         Ok((!entries.is_empty()).then(|| Turn { quotas: Arc::clone(self), entries }))
     }
 }
@@ -307,6 +358,22 @@ mod tests {
         let now = NOON + Duration::from_secs(seconds);
         let (quota, spent) = quotas.begin_at(now, all.iter().copied()).err()?;
         Some((quota.name.clone(), spent.span, spent.after.as_secs() + u64::from(spent.after.subsec_nanos() > 0)))
+    }
+
+    #[tokio::test]
+    async fn a_call_that_waits_for_an_answer_does_not_count_as_running() {
+        let (quotas, one) = (Arc::new(Quotas::default()), quota("one", [0, 0, 0, 1]));
+        let begin = || quotas.begin_at(NOON, [(&one, None)]);
+        let resting = begin().unwrap().unwrap().rest();
+        let other = begin().unwrap().unwrap();
+        assert!(begin().is_err());
+        let mut again = Box::pin(resting.run());
+        assert!(futures_util::poll!(&mut again).is_pending(), "the other one runs");
+        drop(other);
+        let again = again.await;
+        assert!(begin().is_err());
+        drop(again);
+        assert!(begin().is_ok());
     }
 
     #[test]

@@ -39,6 +39,7 @@ use crate::{
         ledger::Charge,
         party::{Party, party},
         principal::{Owner, Principal},
+        quota::Turn,
         text,
     },
     bridge,
@@ -118,6 +119,15 @@ impl Deref for ItsSeat {
 
     fn deref(&self) -> &Seat {
         &self.0.seat
+    }
+}
+
+/// The call counts as running until this is dropped.
+pub struct RunningCall(ItsSeat);
+
+impl Drop for RunningCall {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 
@@ -282,8 +292,14 @@ impl Context {
         Sitting(self.seat())
     }
 
-    /// Waits for something that is no work of this server, such as the answer of a person. The request has no place among those under way
-    /// meanwhile.
+    /// Counts the call as running, where the config says how many may run at once.
+    pub fn run(&self, turn: Turn) -> RunningCall {
+        self.so_far.seat.run(turn);
+        RunningCall(self.seat())
+    }
+
+    /// Waits for something that is no work of this server, such as the answer of a person. Meanwhile the request has no place among those
+    /// under way, and does not count as running.
     pub async fn away<T>(&self, waits: impl Future<Output = T>) -> Result<T, RpcError> {
         self.so_far.seat.away(waits).await
     }

@@ -11,7 +11,10 @@ use tokio::sync::Notify;
 use wharf_protocol::RpcError;
 use wharf_sandbox::places::{Full, GivesWay, Occupant, Place, Places, Rule};
 
-use crate::base::party::Party;
+use crate::base::{
+    party::Party,
+    quota::{Resting, Turn},
+};
 
 /// How many requests may wait for each that may be under way.
 const AWAY: usize = 8;
@@ -73,6 +76,8 @@ impl Seats {
 pub struct Seat {
     held: Mutex<Option<Held>>,
     ended: Notify,
+    /// Whether it counts as a call that runs, where the config says how many may run at once.
+    turn: Mutex<Option<Turn>>,
 }
 
 struct Held {
@@ -129,12 +134,36 @@ impl Seat {
         if let std::task::Poll::Ready(done) = futures_util::poll!(&mut waits) {
             return Ok(done);
         }
+        let resting = self.turn.lock().take().map(Turn::rest);
         let went = self.go()?;
         let done = waits.await;
+        if let Some(resting) = resting {
+            self.run_again(resting).await?;
+        }
         if let Some((seats, party)) = went {
             self.come_back(&seats, party).await?;
         }
         Ok(done)
+    }
+
+    /// The call counts as running until [`Seat::stop`].
+    pub fn run(&self, turn: Turn) {
+        *self.turn.lock() = Some(turn);
+    }
+
+    pub fn stop(&self) {
+        let turn = self.turn.lock().take();
+        drop(turn);
+    }
+
+    async fn run_again(&self, resting: Resting) -> Result<(), RpcError> {
+        let Ok(turn) = tokio::time::timeout(BACK, resting.run()).await else {
+            let why =
+                "the answer came, but as many calls run as `limits` of a role or a plugin allow at once; try again";
+            return Err(RpcError::internal(why));
+        };
+        self.run(turn);
+        Ok(())
     }
 
     /// Takes a place among those that wait, in place of the one among those under way.

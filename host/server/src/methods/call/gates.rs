@@ -15,12 +15,15 @@ use crate::{
         scope::{CallRoots, Nothing},
     },
     base::{
-        quota::{Quota, Span, Spent, Turn},
+        quota::{Quota, Span, Spent},
         refusals::{Reason, What},
         request_state::Carried,
     },
     bridge,
-    client::{context::Context, session::PERSON},
+    client::{
+        context::{Context, RunningCall},
+        session::PERSON,
+    },
     observe::record::Approval,
     roles::Rights,
 };
@@ -38,7 +41,7 @@ pub struct Passed {
     /// What the caller's roles were when the call was let in, if there were any.
     pub rights: Option<Rights>,
     /// One of the calls that the caller may have under way at once, for as long as this is held.
-    pub _turn: Option<Turn>,
+    pub _turn: Option<RunningCall>,
 }
 
 /// Takes a request through all gates. `offered`: the client's answers, by key.
@@ -65,8 +68,8 @@ pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
     let quotas = &ctx.server.quotas;
     let of_plugin = request.served.config.calls.as_ref().map(|quota| (quota, None));
     let Some(rights) = ctx.server.rights(&ctx.caller) else {
-        let _turn = quotas.begin(of_plugin).map_err(|(quota, spent)| too_many(ctx, request, quota, "", spent))?;
-        return Ok(Passed { _turn, ..Passed::default() });
+        let turn = quotas.begin(of_plugin).map_err(|(quota, spent)| too_many(ctx, request, quota, "", spent))?;
+        return Ok(Passed { _turn: turn.map(|turn| ctx.run(turn)), ..Passed::default() });
     };
     let mut begun = None;
     let mut soonest: Option<(&Quota, &str, Spent)> = None;
@@ -85,7 +88,9 @@ pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
         }
     }
     match (begun, soonest) {
-        (Some(_turn), _) => Ok(Passed { _turn, rights: Some(rights), ..Passed::default() }),
+        (Some(turn), _) => {
+            Ok(Passed { _turn: turn.map(|turn| ctx.run(turn)), rights: Some(rights), ..Passed::default() })
+        }
         (None, Some((quota, kind, spent))) => Err(too_many(ctx, request, quota, kind, spent)),
         // It was there when the request was looked at.
         (None, None) => Err(Failed::Rpc(RpcError::invalid_params("your roles do not give this any more"))),

@@ -160,7 +160,7 @@ impl Request<'_> {
             return Ok(());
         }
         let replies = match (task, &ctx.session) {
-            (Some(task), _) => task.ask(&open).await.map_err(Failed::Explained)?,
+            (Some(task), _) => ctx.away(task.ask(&open)).await?.map_err(Failed::Explained)?,
             (None, Some(session)) => {
                 // The task may begin before the answer comes, so its status must show that a question is open.
                 if let Some(task) = &ctx.task {

@@ -438,3 +438,29 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_keeps_most_makes_room() {
+        let streams = Streams::default();
+        let mut kept = streams.0.lock();
+        let (ann, ben) = (Party::of(1), Party::of(2));
+        let stream = |number| (number, MAX_STREAM_BYTES, Instant::now());
+        (0..4).for_each(|number| kept.add(ben, stream(number)));
+        (4..1000).for_each(|number| kept.add(ann, stream(number)));
+        let numbers =
+            |kept: &Kept, party| kept.finished[&party].streams.iter().map(|(number, ..)| *number).collect::<Vec<_>>();
+        assert_eq!(numbers(&kept, ben), [0, 1, 2, 3], "nothing of the one who keeps little is dropped");
+        let of_ann = numbers(&kept, ann);
+        assert_eq!(of_ann, (1000 - of_ann.len() as u64..1000).collect::<Vec<_>>(), "the oldest are");
+        assert!(
+            kept.finished_bytes <= MAX_FINISHED_BYTES && kept.finished_bytes > MAX_FINISHED_BYTES - MAX_STREAM_BYTES
+        );
+        (1000..2000).for_each(|number| kept.add(ben, stream(number)));
+        let (of_ann, of_ben) = (kept.finished[&ann].bytes, kept.finished[&ben].bytes);
+        assert!(of_ann.abs_diff(of_ben) <= MAX_STREAM_BYTES, "both keep half: {of_ann} and {of_ben}");
+    }
+}
