@@ -119,8 +119,15 @@ impl Drop for Used {
 /// The client has an open stream until this is dropped.
 pub struct Listening {
     _used: Used,
-    /// Cancelled when another stream takes the place of this one, or the session ends.
-    pub ended: CancellationToken,
+    ended: CancellationToken,
+}
+
+impl Listening {
+    /// Returns when another stream takes the place of this one, or the session ends. A method and no field, so that what waits for it
+    /// holds all of this.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
 }
 
 impl Session {

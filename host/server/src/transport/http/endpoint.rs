@@ -466,7 +466,7 @@ impl Endpoint {
         let work: Work = Box::pin(async move {
             tokio::select! {
                 () = feed.run(&*session, &outbox) => {}
-                () = listening.ended.cancelled() => {}
+                () = listening.ended() => {}
                 () = read.abandoned(TAKE_UP) => {}
                 () = server.closing.cancelled() => read.dismiss(),
             }
