@@ -11,13 +11,24 @@
 //!
 //! This module does not know what the places are for, nor who the takers are.
 
-use std::{cmp::Reverse, collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// How many times as many places as are free one taker may hold.
 const TIMES_FREE: usize = 3;
+
+/// Whether a taker that holds so many places may have another one, while so many are free.
+pub fn has_part(held: usize, free: usize) -> bool {
+    held < free.saturating_mul(TIMES_FREE)
+}
 
 /// What one kind of place is for, and what becomes of it. There is no default, so a pool cannot be made without saying all of this.
 /// The table of limits in the documentation is made from these.
@@ -142,7 +153,28 @@ struct Waiting {
     /// One after the turn that was served last when it came, or after that of the one of its party before it. So a party that waits
     /// once does not wait behind all of a party that waits often.
     turn: u64,
+    /// What will hold the place, if it can be ended.
+    occupant: Option<Arc<dyn Occupant>>,
     given: oneshot::Sender<Place>,
+}
+
+/// What became of those that waited: places that were given, and occupants whose places they are. Both are told outside of the lock.
+#[derive(Default)]
+struct Served {
+    given: Vec<(oneshot::Sender<Place>, Place)>,
+    ended: Vec<Arc<dyn Occupant>>,
+}
+
+impl Served {
+    fn tell(self) {
+        for occupant in self.ended {
+            occupant.end();
+        }
+        for (given, place) in self.given {
+            // If the taker has stopped waiting in this moment, the place is dropped here and goes to the next.
+            drop(given.send(place));
+        }
+    }
 }
 
 /// A place, which is free again when this is dropped.
@@ -167,7 +199,7 @@ impl State {
 
     fn fits(&self, party: Party, whole: usize) -> bool {
         let free = whole.saturating_sub(self.taken);
-        free > 0 && (party == Party::SOLE || self.held(party) < free.saturating_mul(TIMES_FREE))
+        has_part(self.held(party), free) || (free > 0 && party == Party::SOLE)
     }
 
     fn count(&mut self, party: Party) {
@@ -205,6 +237,31 @@ impl State {
         });
         candidates.max_by_key(|(order, _)| *order).map(|(_, number)| number)
     }
+
+    /// Takes the place of an occupant away for a new one of `party`. The occupant has to be ended outside of the lock.
+    fn make_room(&mut self, party: Party, rule: &Rule, whole: usize) -> Option<Arc<dyn Occupant>> {
+        let (other, occupant) = self.occupants.remove(&self.to_end(party, rule, whole)?)?;
+        self.give_back(other);
+        Some(occupant)
+    }
+
+    /// Which of those that wait is next, and whether an occupant has to be ended for it.
+    fn next(&self, rule: &Rule, whole: usize) -> Option<(usize, bool)> {
+        let order = |(at, waiting): &(usize, &Waiting)| (self.held(waiting.party), waiting.turn, *at);
+        let fit = self.waiting.iter().enumerate().filter(|(_, waiting)| self.fits(waiting.party, whole));
+        if let Some((at, _)) = fit.min_by_key(order) {
+            return Some((at, false));
+        }
+        if self.occupants.is_empty() {
+            return None;
+        }
+        let mut rest: Vec<(usize, &Waiting)> = self.waiting.iter().enumerate().collect();
+        rest.sort_by_key(order);
+        // The answer is the same for all that wait for one taker.
+        let mut asked = HashSet::new();
+        rest.retain(|(_, waiting)| asked.insert(waiting.party));
+        rest.into_iter().find(|(_, one)| self.to_end(one.party, rule, whole).is_some()).map(|(at, _)| (at, true))
+    }
 }
 
 impl Places {
@@ -229,22 +286,18 @@ impl Places {
     }
 
     fn take_or_end(self: &Arc<Self>, party: Party) -> Result<(Place, bool), Full> {
-        let mut ended = None;
-        {
+        let (place, ended) = {
             let mut state = self.state.lock();
-            if !state.fits(party, self.whole) {
-                let number = state.to_end(party, self.rule, self.whole).ok_or_else(|| self.full(&state, party))?;
-                if let Some((other, occupant)) = state.occupants.remove(&number) {
-                    state.give_back(other);
-                    ended = Some(occupant);
-                }
-            }
-            state.count(party);
-        }
+            let ended = match state.fits(party, self.whole) {
+                true => None,
+                false => Some(state.make_room(party, self.rule, self.whole).ok_or_else(|| self.full(&state, party))?),
+            };
+            (self.place(&mut state, party, None), ended)
+        };
         if let Some(ended) = &ended {
             ended.end();
         }
-        Ok((Place { all: Arc::clone(self), party, occupant: None }, ended.is_some()))
+        Ok((place, ended.is_some()))
     }
 
     /// Takes a place at once for something that can be ended later, and ends another occupant for it if necessary. True: one was ended.
@@ -257,22 +310,27 @@ impl Places {
     /// Waits for a place. Of those that wait, the one whose party holds the fewest places is next; of several parties, each has its turn.
     /// The caller bounds how long it waits, and how many wait.
     pub async fn wait(self: &Arc<Self>, party: Party) -> Place {
-        if let Ok(place) = self.take(party) {
-            return place;
-        }
-        let given = {
+        self.wait_in(party, None).await
+    }
+
+    /// The same for something that can be ended later.
+    pub async fn wait_for(self: &Arc<Self>, party: Party, occupant: Arc<dyn Occupant>) -> Place {
+        self.wait_in(party, Some(occupant)).await
+    }
+
+    async fn wait_in(self: &Arc<Self>, party: Party, occupant: Option<Arc<dyn Occupant>>) -> Place {
+        let (given, served) = {
             let mut state = self.state.lock();
-            // A place may have come free between the two.
-            if state.fits(party, self.whole) {
-                state.count(party);
-                return Place { all: Arc::clone(self), party, occupant: None };
-            }
+            // Those that have stopped waiting take no room here, however long no place comes free.
+            state.waiting.retain(|waiting| !waiting.given.is_closed());
             let (give, given) = oneshot::channel();
             let own = state.waiting.iter().filter(|waiting| waiting.party == party).map(|waiting| waiting.turn).max();
             let turn = own.unwrap_or(0).max(state.turn) + 1;
-            state.waiting.push(Waiting { party, turn, given: give });
-            given
+            state.waiting.push(Waiting { party, turn, occupant, given: give });
+            // It gets a place at once if there is one.
+            (given, self.serve(&mut state))
         };
+        served.tell();
         match given.await {
             Ok(place) => place,
             // The sender is in the pool, which lives as long as this future, and it is dropped only after it has sent.
@@ -280,23 +338,39 @@ impl Places {
         }
     }
 
-    /// Finds out which of those that wait get the free places.
-    fn serve(self: &Arc<Self>, state: &mut State) -> Vec<(oneshot::Sender<Place>, Place)> {
-        let mut served = Vec::new();
+    /// Has to be called when an occupant may be ended from now on, so that those that wait get its place.
+    pub fn reconsider(self: &Arc<Self>) {
+        let served = self.serve(&mut self.state.lock());
+        served.tell();
+    }
+
+    /// Counts a place as taken.
+    fn place(self: &Arc<Self>, state: &mut State, party: Party, occupant: Option<Arc<dyn Occupant>>) -> Place {
+        state.count(party);
+        let occupant = occupant.map(|occupant| {
+            state.last += 1;
+            state.occupants.insert(state.last, (party, occupant));
+            state.last
+        });
+        Place { all: Arc::clone(self), party, occupant }
+    }
+
+    /// Finds out which of those that wait get the free places, and those that can be made free.
+    fn serve(self: &Arc<Self>, state: &mut State) -> Served {
+        let mut served = Served::default();
         if state.waiting.is_empty() {
             return served;
         }
         state.waiting.retain(|waiting| !waiting.given.is_closed());
-        loop {
-            let fit = state.waiting.iter().enumerate().filter(|(_, waiting)| state.fits(waiting.party, self.whole));
-            let Some((at, _)) = fit.min_by_key(|(at, waiting)| (state.held(waiting.party), waiting.turn, *at)) else {
-                return served;
-            };
-            let Waiting { party, turn, given } = state.waiting.remove(at);
+        while let Some((at, ends)) = state.next(self.rule, self.whole) {
+            let Waiting { party, turn, occupant, given } = state.waiting.remove(at);
             state.turn = state.turn.max(turn);
-            state.count(party);
-            served.push((given, Place { all: Arc::clone(self), party, occupant: None }));
+            if ends {
+                served.ended.extend(state.make_room(party, self.rule, self.whole));
+            }
+            served.given.push((given, self.place(state, party, occupant)));
         }
+        served
     }
 
     fn full(&self, state: &State, party: Party) -> Full {
@@ -338,10 +412,7 @@ impl Drop for Place {
         };
         // Outside of the lock, since it may hold the last of something that uses the pool.
         drop(occupant);
-        for (given, place) in served {
-            // If the taker has stopped waiting in this moment, the place is dropped here, outside of the lock, and goes to the next.
-            drop(given.send(place));
-        }
+        served.tell();
     }
 }
 
@@ -547,6 +618,48 @@ mod tests {
         assert!(stays.ended.load(Ordering::Relaxed), "for one that holds fewer");
         drop((held, own));
         assert_eq!(places.taken(), 2);
+    }
+
+    #[tokio::test]
+    async fn who_waits_gets_the_place_of_an_occupant_that_becomes_idle() {
+        struct Shared(Arc<Mutex<Option<Duration>>>, AtomicBool);
+        impl Occupant for Shared {
+            fn gives_way(&self) -> Option<GivesWay> {
+                Some(GivesWay::ToSmaller { idle: (*self.0.lock())? })
+            }
+
+            fn end(&self) {
+                self.1.store(true, Ordering::Relaxed);
+            }
+        }
+        let places = Places::new(&RULE, 4);
+        let idle = Arc::new(Mutex::new(None));
+        let new = || Arc::new(Shared(Arc::clone(&idle), AtomicBool::new(false)));
+        let take = |one: &Arc<Shared>| places.take_for(party(1), Arc::clone(one) as _).unwrap().0;
+        let all: Vec<_> = (0..3).map(|_| new()).map(|one| (take(&one), one)).collect();
+        let _other = places.take(party(2)).unwrap();
+        let mut own = Box::pin(places.wait_for(party(1), new() as _));
+        let mut smaller = Box::pin(places.wait_for(party(3), new() as _));
+        assert!(poll(&mut own).is_none() && poll(&mut smaller).is_none());
+        *idle.lock() = Some(Duration::ZERO);
+        places.reconsider();
+        let (smaller, own) = (poll(&mut smaller), poll(&mut own));
+        assert!(smaller.is_some() && own.is_some(), "one of another taker, and one of its own");
+        assert_eq!(all.iter().filter(|(_, one)| one.1.load(Ordering::Relaxed)).count(), 2);
+        assert_eq!(places.taken(), 4);
+        drop(all);
+        assert_eq!(places.taken(), 3);
+    }
+
+    #[test]
+    fn those_that_stop_waiting_take_no_room() {
+        let places = Places::new(&RULE, 1);
+        let _held = places.take(party(1)).unwrap();
+        for _ in 0..100 {
+            let mut left = Box::pin(places.wait(party(2)));
+            assert!(poll(&mut left).is_none());
+        }
+        assert!(places.state.lock().waiting.len() <= 1);
     }
 
     #[test]
