@@ -8,13 +8,14 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use wharf_sandbox::places::{Rule, has_part};
 
 use super::subject::{Kind, Subject};
 use crate::base::{
@@ -26,6 +27,19 @@ use crate::base::{
 
 /// The most approvals in the file.
 const MAX_APPROVALS: usize = 1000;
+
+/// Approvals in the file. All processes of the user share it, so it is counted by what stands in it.
+pub static FILE: Rule = Rule {
+    of: "approvals that are good until they are revoked",
+    number: "1000",
+    taker: "client",
+    until: "the operator revokes it",
+    asking: "not held: it is taken after the person has said yes",
+    gone: "held, since it is good until it is revoked",
+    gives_way: "nothing; the person is asked again",
+    old: Duration::MAX,
+};
+
 const MAX_FILE_BYTES: u64 = 4 << 20;
 /// How many digits name an approval.
 const ID_DIGITS: usize = 12;
@@ -113,9 +127,13 @@ impl Kept {
     pub fn add(&self, approval: Approval) -> Result<()> {
         self.change(|all| {
             all.retain(|one| one.id != approval.id);
+            let held = all.iter().filter(|one| one.principal == approval.principal).count();
             ensure!(
-                all.len() < MAX_APPROVALS,
-                "there are {MAX_APPROVALS} approvals already; `wharf approvals revoke` some"
+                has_part(held, MAX_APPROVALS.saturating_sub(all.len())),
+                "{held} of {} approvals are those of {}, and {MAX_APPROVALS} is the most, of which a part is kept for others; \
+                 `wharf approvals revoke` some",
+                all.len(),
+                escaped(&approval.principal)
             );
             all.push(approval);
             Ok(())
@@ -198,6 +216,24 @@ mod tests {
         let id = one.all().unwrap()[0].id.clone();
         assert_eq!(other.revoke(|approval| approval.id == id).unwrap().len(), 1);
         assert!(!one.has(&write.kind(), "process") && one.has(&remove.kind(), "process"));
+    }
+
+    #[test]
+    fn one_client_does_not_fill_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals.jsonl");
+        let kept = Kept::new(path.clone());
+        let mut lines = String::new();
+        for number in 0..750 {
+            let approval = Approval::of(&subject(&format!("tool{number}")), "key ann");
+            lines.push_str(&format!("{}\n", serde_json::to_string(&approval).unwrap()));
+        }
+        std::fs::write(&path, lines).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let refused = kept.add(Approval::of(&subject("more"), "key ann")).unwrap_err().to_string();
+        assert!(refused.contains("750 of 750 approvals are those of key ann"), "{refused}");
+        kept.add(Approval::of(&subject("tool1"), "key ann")).unwrap();
+        kept.add(Approval::of(&subject("more"), "key ben")).unwrap();
     }
 
     #[test]

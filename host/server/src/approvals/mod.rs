@@ -1,14 +1,13 @@
 //! A person's approval of calls: what is asked, what an approval is good for, and which are remembered. `methods::call` asks.
 
-use std::{collections::HashMap, path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use wharf_sandbox::places::{Places, Rule};
 
-use self::{kept::Kept, remembered::Remembered, subject::Kind, ticket::Tickets};
+use self::{kept::Kept, remembered::Principals, ticket::Tickets};
 use crate::{
-    base::{principal::Principal, program},
+    base::{party::Party, program},
     config::approvals::Remember,
 };
 
@@ -20,12 +19,36 @@ pub mod ticket;
 
 /// How long the operator's program may take, since a person may have to answer it.
 const COMMAND: Duration = Duration::from_secs(120);
-/// How many of these programs run at once. Other calls wait for their turn, within the time that a program may take.
+/// How many of these programs run at once.
 const COMMANDS_AT_ONCE: usize = 8;
+/// How many calls wait for the program's answer, or for their turn to ask it.
+const QUESTIONS: usize = 256;
 /// The most that such a program may print.
 const MAX_PRINTED_BYTES: usize = 1024;
-/// For how many principals approvals are remembered until wharf ends.
-const MAX_PRINCIPALS: usize = 1024;
+
+/// Programs that run.
+pub static COMMANDS: Rule = Rule {
+    of: "programs for approvals that run",
+    number: "8",
+    taker: "client",
+    until: "the program has answered, or 120 s after the call began to wait",
+    asking: "held while the program asks its person: the program is the question",
+    gone: "given back, and the program is killed, when the call is given up",
+    gives_way: "nothing; a call waits for its turn, and the client for which the fewest programs run is next",
+    old: Duration::MAX,
+};
+
+/// Calls that wait for the program.
+pub static WAITING: Rule = Rule {
+    of: "calls that wait for the program for approvals",
+    number: "256",
+    taker: "client",
+    until: "the program has answered, or 120 s after the call began to wait",
+    asking: "held, since the call waits for the answer",
+    gone: "given back when the call is given up",
+    gives_way: "nothing; further calls are refused",
+    old: Duration::MAX,
+};
 
 /// What is known of approvals, for as long as wharf runs.
 pub struct Approvals {
@@ -33,8 +56,9 @@ pub struct Approvals {
     /// Approvals that are good until they are revoked. None: there is no place to keep them.
     pub kept: Option<Kept>,
     /// Approvals of clients without sessions that are good until wharf ends.
-    principals: Mutex<HashMap<Principal, Remembered>>,
-    commands: Semaphore,
+    pub principals: Principals,
+    commands: Arc<Places>,
+    waiting: Arc<Places>,
 }
 
 impl Approvals {
@@ -43,29 +67,24 @@ impl Approvals {
         Ok(Self {
             tickets: Tickets::new()?,
             kept: file.map(Kept::new),
-            principals: Mutex::default(),
-            commands: Semaphore::new(COMMANDS_AT_ONCE),
+            principals: Principals::default(),
+            commands: Places::new(&COMMANDS, COMMANDS_AT_ONCE),
+            waiting: Places::new(&WAITING, QUESTIONS),
         })
-    }
-
-    /// Whether such calls of a client without a session were approved of.
-    pub fn has(&self, principal: &Principal, kind: &Kind) -> bool {
-        self.principals.lock().get(principal).is_some_and(|remembered| remembered.has(kind))
-    }
-
-    /// Remembers an approval for a client without a session. False: too much is remembered already.
-    pub fn remember(&self, principal: &Principal, kind: Kind) -> bool {
-        let mut principals = self.principals.lock();
-        let room = principals.contains_key(principal) || principals.len() < MAX_PRINCIPALS;
-        room && principals.entry(principal.clone()).or_default().add(kind, None)
     }
 
     /// Asks the operator's program. It is told of the call in JSON on stdin, and answers with one word: `yes`, `session` or
     /// `always`. Anything else is a no; the error says what went wrong, if it did.
-    pub async fn ask_program(&self, command: &[String], told: &str, longest: Remember) -> Result<Option<Remember>> {
+    pub async fn ask_program(
+        &self,
+        party: Party,
+        command: &[String],
+        told: &str,
+        longest: Remember,
+    ) -> Result<Option<Remember>> {
+        let _waits = self.waiting.take(party)?;
         let asked = async {
-            // The semaphore is never closed, so this cannot fail.
-            let _turn = self.commands.acquire().await;
+            let _turn = self.commands.wait(party).await;
             program::run(command, told.as_bytes(), MAX_PRINTED_BYTES, COMMAND).await
         };
         let printed = tokio::time::timeout(COMMAND, asked).await.context("too many calls wait for it")??;
@@ -75,5 +94,42 @@ impl Approvals {
             "always" => Some(Remember::Always.min(longest)),
             _ => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::base::party::named;
+
+    /// Asks a program that first adds a line to this file, and then does this.
+    fn command(asked: &std::path::Path, then: &str) -> Vec<String> {
+        ["sh".into(), "-c".into(), format!("echo >> '{}'; {then}", asked.display())].into()
+    }
+
+    #[tokio::test]
+    async fn the_question_of_another_client_begins_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = folder.path().join("asked");
+        let approvals = Approvals::new(None).unwrap();
+        let (ann, ben) = (named("ann"), named("ben"));
+        let pending = command(&asked, "sleep 600");
+        let mut hers = Box::pin(join_all((0..300).map(|_| approvals.ask_program(ann, &pending, "", Remember::Never))));
+        let yes = command(&asked, "echo yes");
+        tokio::select! {
+            _ = &mut hers => panic!("none of them can end, except those that are refused"),
+            his = async {
+                while std::fs::read(&asked).unwrap_or_default().len() < 6 {
+                    tokio::task::yield_now().await;
+                }
+                approvals.ask_program(ben, &yes, "", Remember::Never).await
+            } => assert_eq!(his.unwrap(), Some(Remember::Never)),
+        }
+        assert_eq!(std::fs::read(&asked).unwrap().len(), 7);
+        assert_eq!(approvals.waiting.taken(), 192, "three quarters of those who wait");
+        drop(hers);
+        assert_eq!((approvals.waiting.taken(), approvals.commands.taken()), (0, 0));
     }
 }

@@ -1,20 +1,44 @@
-//! Approvals of one client that are good for further calls of the same kind, until its session ends.
+//! Approvals that are good for further calls of the same kind: of one client until its session ends, or of clients without sessions until
+//! wharf ends.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
+use wharf_sandbox::places::{Full, GivesWay, Occupant, Place, Places, Rule};
 
 use super::subject::Kind;
-use crate::base::ledger::Charge;
+use crate::base::{ledger::Charge, party::Party, principal::Principal};
 
-/// How many approvals are remembered for one client.
+/// How many approvals are remembered for one session.
 const MAX_KINDS: usize = 256;
 /// The memory that one takes.
 pub const KIND_BYTES: usize = 128;
+/// How many approvals of clients without sessions are remembered.
+const MAX_APPROVALS: usize = 16_384;
 
-/// Each kind of call that was approved, with what is charged for it.
+/// Approvals of clients without sessions.
+pub static REMEMBERED: Rule = Rule {
+    of: "approvals that are remembered until wharf ends",
+    number: "16384",
+    taker: "client",
+    until: "wharf ends",
+    asking: "not held: it is taken after the person has said yes",
+    gone: "held: the client may come back",
+    gives_way: "the approval that was not used for longest, to clients with fewer approvals and to others of the same client; one that was \
+                not used for an hour, to any client. The person is then asked again",
+    old: Duration::from_secs(3600),
+};
+
+/// Each kind of call that was approved in a session, with what is charged for it.
 #[derive(Default)]
-pub struct Remembered(Mutex<HashMap<Kind, Option<Charge>>>);
+pub struct Remembered(Mutex<HashMap<Kind, Charge>>);
 
 impl Remembered {
     pub fn has(&self, kind: &Kind) -> bool {
@@ -22,12 +46,105 @@ impl Remembered {
     }
 
     /// False: there is no room for more.
-    pub fn add(&self, kind: Kind, charge: Option<Charge>) -> bool {
+    pub fn add(&self, kind: Kind, charge: Charge) -> bool {
         let mut kinds = self.0.lock();
         let room = kinds.len() < MAX_KINDS;
         if room {
             kinds.insert(kind, charge);
         }
         room
+    }
+}
+
+/// Each kind of call that was approved, for each client without a session.
+pub struct Principals {
+    places: Arc<Places>,
+    all: Mutex<HashMap<Principal, HashMap<Kind, Held>>>,
+}
+
+struct Held {
+    approval: Arc<Approval>,
+    _place: Place,
+}
+
+struct Approval {
+    used: Mutex<Instant>,
+    /// Whether it gave way to another. It counts no more then.
+    ended: AtomicBool,
+}
+
+impl Occupant for Approval {
+    fn gives_way(&self) -> Option<GivesWay> {
+        Some(GivesWay::ToSmaller { idle: self.used.lock().elapsed() })
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+}
+
+impl Default for Principals {
+    fn default() -> Self {
+        Self { places: Places::new(&REMEMBERED, MAX_APPROVALS), all: Mutex::default() }
+    }
+}
+
+impl Principals {
+    /// Whether such calls of this client were approved of.
+    pub fn has(&self, principal: &Principal, kind: &Kind) -> bool {
+        let all = self.all.lock();
+        let Some(held) = all.get(principal).and_then(|kinds| kinds.get(kind)) else { return false };
+        let counts = !held.approval.ended.load(Ordering::Acquire);
+        if counts {
+            *held.approval.used.lock() = Instant::now();
+        }
+        counts
+    }
+
+    /// Remembers an approval of this client, who takes its place as this party.
+    pub fn add(&self, principal: &Principal, party: Party, kind: Kind) -> Result<(), Full> {
+        let approval = Arc::new(Approval { used: Mutex::new(Instant::now()), ended: AtomicBool::new(false) });
+        let (place, ended) = self.places.take_for(party, Arc::clone(&approval) as Arc<dyn Occupant>)?;
+        let mut all = self.all.lock();
+        if ended {
+            all.retain(|_, kinds| {
+                kinds.retain(|_, held| !held.approval.ended.load(Ordering::Acquire));
+                !kinds.is_empty()
+            });
+        }
+        all.entry(principal.clone()).or_default().insert(kind, Held { approval, _place: place });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::party::named;
+
+    #[test]
+    fn one_client_with_many_approvals_leaves_room_for_others() {
+        let principals = Principals::default();
+        let kind = |number: usize| {
+            let mut bytes = [0; 32];
+            bytes[..8].copy_from_slice(&number.to_be_bytes());
+            Kind(bytes)
+        };
+        let of = |name: &str| (Principal::Named(name.into()), named(name));
+        let (ann, her) = of("ann");
+        for number in 0..MAX_APPROVALS {
+            // As many of her calls are approved of as she likes; the oldest are asked about again.
+            principals.add(&ann, her, kind(number)).unwrap();
+        }
+        assert_eq!(principals.places.taken(), MAX_APPROVALS / 4 * 3);
+        assert!(!principals.has(&ann, &kind(0)) && principals.has(&ann, &kind(MAX_APPROVALS - 1)));
+        // Many names of few approvals each are not refused either.
+        for number in 0..MAX_APPROVALS / 2 {
+            let (one, party) = of(&format!("client {number}"));
+            principals.add(&one, party, kind(1)).unwrap();
+            assert!(principals.has(&one, &kind(1)), "{number}");
+        }
+        assert_eq!(principals.places.taken(), MAX_APPROVALS);
+        assert_eq!(principals.all.lock().values().map(HashMap::len).sum::<usize>(), MAX_APPROVALS);
     }
 }

@@ -12,14 +12,15 @@ use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
+use wharf_sandbox::places::{Places, Rule};
 
 use super::{
     fetch,
     settings::{Introspection, is_safe},
 };
 use crate::{
-    base::text::escaped,
+    base::{party::Party, text::escaped},
     egress::{secrets::Vault, tls::Tls},
 };
 
@@ -29,6 +30,31 @@ const AT_ONCE: usize = 16;
 const WAITING: usize = 256;
 /// How long a request waits for its turn.
 const TURN: Duration = Duration::from_secs(5);
+
+/// Questions that an issuer is asked.
+pub static ASKED: Rule = Rule {
+    of: "questions about tokens that an issuer is asked",
+    number: "16",
+    taker: "address",
+    until: "the issuer has answered, 5 s after the question at the latest",
+    asking: "not held: no person is asked",
+    gone: "given back when the request is given up",
+    gives_way: "nothing; a request waits 5 s for its turn, and the address with the fewest questions is next",
+    old: Duration::MAX,
+};
+
+/// Requests that wait for what an issuer says.
+pub static WAITING_TO_ASK: Rule = Rule {
+    of: "requests that wait for what an issuer says of their tokens",
+    number: "256",
+    taker: "address",
+    until: "the issuer has answered, 10 s later at the latest",
+    asking: "not held: no person is asked",
+    gone: "given back when the request is given up",
+    gives_way: "nothing; further requests are refused",
+    old: Duration::MAX,
+};
+
 /// What stands for itself in a form, by the rules of URLs.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The name of the only secret.
@@ -43,9 +69,9 @@ pub struct Introspector {
     vault: Vault,
     tls: Arc<Tls>,
     url: OnceCell<String>,
-    turns: Semaphore,
+    turns: Arc<Places>,
     /// Room for requests that wait for their turn.
-    waiting: Semaphore,
+    waiting: Arc<Places>,
     /// The questions that somebody waits for, by the digests of their tokens. Whoever comes with the same token waits for the same
     /// answer.
     asked: Mutex<HashMap<[u8; 32], Weak<OnceCell<Said>>>>,
@@ -59,17 +85,18 @@ impl Introspector {
             settings: settings.clone(),
             tls: Arc::clone(tls),
             url: OnceCell::new(),
-            turns: Semaphore::new(AT_ONCE),
-            waiting: Semaphore::new(WAITING),
+            turns: Places::new(&ASKED, AT_ONCE),
+            waiting: Places::new(&WAITING_TO_ASK, WAITING),
             asked: Mutex::default(),
         }
     }
 
-    pub async fn ask(&self, token: &str) -> Said {
-        let waits = self.waiting.try_acquire().context("too many tokens wait to be asked about");
-        let _waits = waits.map_err(|error| self.cannot(&error))?;
+    /// `party`: who is known to have sent the token, which is an address unless the token was good a while ago.
+    pub async fn ask(&self, token: &str, party: Party) -> Said {
+        let _waits = self.waiting.take(party).map_err(|full| self.cannot(&full.into()))?;
         let ask = async {
-            let _turn = tokio::time::timeout(TURN, self.turns.acquire()).await.context("there is no turn")??;
+            let turn = tokio::time::timeout(TURN, self.turns.wait(party)).await;
+            let _turn = turn.context("too many tokens wait to be asked about")?;
             self.exchange(token).await
         };
         // If the client that asks leaves, the next one that waits for the answer asks again.
@@ -127,18 +154,61 @@ mod tests {
     };
 
     use super::*;
-    use crate::egress::{
-        secrets::Source,
-        tls::{Roots, Trust},
+    use crate::{
+        base::party::named,
+        egress::{
+            secrets::Source,
+            tls::{Roots, Trust},
+        },
     };
+
+    fn introspector(listener: &TcpListener) -> Introspector {
+        let url = Some(format!("http://{}/introspect", listener.local_addr().unwrap()));
+        let settings = Introspection { client_id: "wharf".into(), secret: Source::Env("PATH".into()), url };
+        let tls = Arc::new(Tls::new(&Arc::new(Roots::new(Trust::default()))));
+        Introspector::new("http://127.0.0.1", &settings, &tls)
+    }
+
+    #[tokio::test]
+    async fn a_stranger_with_many_tokens_leaves_turns_for_others() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let introspector = introspector(&listener);
+        let made_up: Vec<String> = (0..300).map(|number| format!("t{number}")).collect();
+        let ask = |token| introspector.ask(token, named("ann"));
+        let mut hers = Box::pin(futures_util::future::join_all(made_up.iter().map(|token| ask(token))));
+        // The issuer takes connections and says nothing.
+        let mut held = Vec::new();
+        let reached = async {
+            while held.len() < AT_ONCE / 4 * 3 {
+                held.push(listener.accept().await.unwrap());
+            }
+        };
+        tokio::select! {
+            _ = &mut hers => panic!("nobody answers"),
+            () = reached => {}
+        }
+        assert_eq!((introspector.turns.taken(), introspector.waiting.taken()), (12, 192));
+        let his = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut bytes = Vec::new();
+            while !bytes.ends_with(b"token_type_hint=access_token") {
+                stream.read_buf(&mut bytes).await.unwrap();
+            }
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 27\r\n\r\n";
+            stream.write_all(format!("{head}{}", r#"{"active":true,"sub":"ben"}"#).as_bytes()).await.unwrap();
+        };
+        tokio::select! {
+            _ = &mut hers => panic!("nobody answers"),
+            (said, ()) = async { tokio::join!(introspector.ask("good", named("ben")), his) } => {
+                assert_eq!(said.unwrap().unwrap()["sub"], "ben");
+            }
+        }
+    }
 
     #[tokio::test]
     async fn equal_tokens_are_one_question() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = Some(format!("http://{}/introspect", listener.local_addr().unwrap()));
-        let settings = Introspection { client_id: "wharf".into(), secret: Source::Env("PATH".into()), url };
-        let tls = Arc::new(Tls::new(&Arc::new(Roots::new(Trust::default()))));
-        let introspector = Introspector::new("http://127.0.0.1", &settings, &tls);
+        let introspector = introspector(&listener);
         let issuer = async {
             let mut asked = Vec::new();
             loop {
@@ -161,11 +231,12 @@ mod tests {
         };
         let clients = async {
             let tokens = ["one", "one", "one", "two", "one"];
-            for said in futures_util::future::join_all(tokens.map(|token| introspector.ask(token))).await {
+            let ask = |token| introspector.ask(token, named("ann"));
+            for said in futures_util::future::join_all(tokens.map(ask)).await {
                 assert_eq!(said.unwrap().unwrap()["sub"], "ann");
             }
-            introspector.ask("one").await.unwrap();
-            introspector.ask("end").await.unwrap();
+            ask("one").await.unwrap();
+            ask("end").await.unwrap();
         };
         let (mut asked, ()) = tokio::join!(issuer, clients);
         asked.sort_unstable();

@@ -1,34 +1,56 @@
 //! The keys of one issuer. They are fetched when they are first needed, again when they are old or a token names one that is not there,
-//! and kept if that fails. However many tokens come that name unknown keys, the issuer is asked once in a while.
+//! and kept if that fails. However many tokens come that name unknown keys, the issuer is asked once in a while, and no address uses up
+//! the questions of all.
 
 use std::{
-    num::NonZeroU32,
+    collections::VecDeque,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
-use governor::{DefaultDirectRateLimiter, Quota};
 use jsonwebtoken::{
     Algorithm, DecodingKey,
     jwk::{Jwk, PublicKeyUse},
 };
 use parking_lot::Mutex;
 use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
+use wharf_sandbox::places::{Place, Places, Rule};
 
 use super::{
     fetch,
     settings::{Issuer, KeySource},
 };
-use crate::{base::text::escaped, egress::tls::Tls};
+use crate::{
+    base::{
+        party::{Party, named},
+        text::escaped,
+    },
+    egress::tls::Tls,
+};
 
-/// How often keys are fetched at the most: once in this time, and so many times one after the other if that was not used.
+/// How often keys are fetched at the most: so many times in this time.
+const TRIES: usize = 8;
+const TRIED_FOR: Duration = Duration::from_secs(60);
+/// After how long missing keys are fetched again although nobody has sent a token.
 const AGAIN: Duration = Duration::from_secs(30);
-const TRIES: NonZeroU32 = NonZeroU32::new(5).unwrap();
 /// After how long keys are fetched again although all that is asked for is there.
 const OLD: Duration = Duration::from_secs(15 * 60);
 /// For how long keys are good that cannot be fetched again.
 const LAST_GOOD: Duration = Duration::from_secs(24 * 3600);
+
+/// Fetches of the keys of one issuer.
+pub static FETCHES: Rule = Rule {
+    of: "fetches of an issuer's keys within a minute",
+    number: "8 for each issuer",
+    taker: "address",
+    until: "60 s after the fetch began",
+    asking: "not held: no person is asked",
+    gone: "held: the fetch goes on",
+    gives_way: "nothing; a token with an unknown key is not judged then (503), and those with known keys are",
+    old: Duration::MAX,
+};
+
 /// The most keys of one issuer.
 const MAX_KEYS: usize = 100;
 
@@ -43,8 +65,9 @@ struct Inner {
     known: Mutex<Option<Known>>,
     /// Held while they are fetched. When that was last tried.
     tried: AsyncMutex<Option<Instant>>,
-    /// How often it may be tried.
-    tries: DefaultDirectRateLimiter,
+    tries: Arc<Places>,
+    /// The places of the last fetches, each with when it is given back.
+    held: Mutex<VecDeque<(Instant, Place)>>,
 }
 
 #[derive(Clone)]
@@ -71,14 +94,20 @@ pub enum NoKey {
 impl Keys {
     pub fn new(issuer: &Issuer, tls: Arc<Tls>) -> Self {
         let (known, tried) = (Mutex::default(), AsyncMutex::default());
-        // A period that is not zero is a quota, so this is never without a limit.
-        let quota = Quota::with_period(AGAIN).unwrap_or(Quota::per_hour(TRIES)).allow_burst(TRIES);
-        let tries = DefaultDirectRateLimiter::direct(quota);
-        Self(Arc::new(Inner { issuer: issuer.url.clone(), source: issuer.keys.clone(), tls, known, tried, tries }))
+        let (tries, held) = (Places::new(&FETCHES, TRIES), Mutex::default());
+        Self(Arc::new(Inner {
+            issuer: issuer.url.clone(),
+            source: issuer.keys.clone(),
+            tls,
+            known,
+            tried,
+            tries,
+            held,
+        }))
     }
 
     pub async fn warm_up(&self) {
-        self.fetch_after(Instant::now()).await;
+        self.fetch_after(Instant::now(), own()).await;
     }
 
     /// Whether there are keys. If not, they are fetched, and nobody waits for that.
@@ -86,7 +115,7 @@ impl Keys {
         let known = self.0.known().is_some();
         // While they are being fetched, and for a while after that, it would only wait for its turn.
         if !known && self.0.tried.try_lock().is_ok_and(|tried| tried.is_none_or(|at| at.elapsed() >= AGAIN)) {
-            self.begin_to_fetch(Instant::now());
+            self.begin_to_fetch(Instant::now(), own());
         }
         known
     }
@@ -96,35 +125,46 @@ impl Keys {
         let known = self.0.known()?;
         if known.fetched.elapsed() >= OLD {
             // Nobody waits for an issuer whose keys are there, and one fetch is enough for all who find them old.
-            self.begin_to_fetch(known.fetched + OLD);
+            self.begin_to_fetch(known.fetched + OLD, own());
         }
         known.find(kid, algorithm)
     }
 
     /// The key with this name, for this algorithm, as it has been since then. That it is not there is said only of keys that were
-    /// fetched since then: the issuer may have made a new one.
-    pub async fn since(&self, kid: Option<&str>, algorithm: Algorithm, since: Instant) -> Result<DecodingKey, NoKey> {
-        self.fetch_after(since).await;
+    /// fetched since then: the issuer may have made a new one. `party`: who makes wharf look for it.
+    pub async fn since(
+        &self,
+        kid: Option<&str>,
+        algorithm: Algorithm,
+        since: Instant,
+        party: Party,
+    ) -> Result<DecodingKey, NoKey> {
+        self.fetch_after(since, party).await;
         let known = self.0.known().filter(|known| known.fetched >= since).ok_or(NoKey::Unavailable)?;
         known.find(kid, algorithm).ok_or(NoKey::Unknown)
     }
 
     /// Fetches the keys, unless that was tried a moment ago, or since then.
-    async fn fetch_after(&self, since: Instant) {
+    async fn fetch_after(&self, since: Instant, party: Party) {
         // This fails only if the task panicked, and then nothing is known that was not known before.
-        self.begin_to_fetch(since).await.ok();
+        self.begin_to_fetch(since, party).await.ok();
     }
 
     /// The same in a task of its own, which goes on if the request is given up that needs it: otherwise whoever gives up again and
     /// again would keep everybody from the keys.
-    fn begin_to_fetch(&self, since: Instant) -> JoinHandle<()> {
+    fn begin_to_fetch(&self, since: Instant, party: Party) -> JoinHandle<()> {
         let inner = Arc::clone(&self.0);
         #[expect(
             clippy::disallowed_methods,
             reason = "it ends by itself, within the time that an issuer has to answer"
         )]
-        tokio::spawn(async move { inner.fetch_after(since).await })
+        tokio::spawn(async move { inner.fetch_after(since, party).await })
     }
+}
+
+/// Who fetches keys that nobody has asked for.
+fn own() -> Party {
+    named("the keys of an issuer")
 }
 
 impl Inner {
@@ -133,9 +173,19 @@ impl Inner {
         self.known.lock().clone().filter(|known| known.fetched.elapsed() < LAST_GOOD)
     }
 
-    async fn fetch_after(&self, since: Instant) {
+    /// Takes a place for a fetch, if this party has one left.
+    fn may_try(&self, party: Party) -> bool {
+        let now = Instant::now();
+        let mut held = self.held.lock();
+        while held.pop_front_if(|(until, _)| *until <= now).is_some() {}
+        let Ok(place) = self.tries.take(party) else { return false };
+        held.push_back((now + TRIED_FOR, place));
+        true
+    }
+
+    async fn fetch_after(&self, since: Instant, party: Party) {
         let mut tried = self.tried.lock().await;
-        if tried.is_some_and(|at| at >= since) || self.tries.check().is_err() {
+        if tried.is_some_and(|at| at >= since) || !self.may_try(party) {
             return;
         }
         *tried = Some(Instant::now());

@@ -22,7 +22,10 @@ use self::{
     token::{Claims, Parts},
     verified::Verified,
 };
-use crate::{base::text::escaped, egress::tls::Tls};
+use crate::{
+    base::{party::Party, text::escaped},
+    egress::tls::Tls,
+};
 
 pub mod api_keys;
 mod fetch;
@@ -121,35 +124,38 @@ impl Auth {
         text
     }
 
-    /// Checks the token of a request. `query`: what follows the `?` of its URL.
-    pub async fn check(&self, headers: &HeaderMap, query: Option<&str>) -> Result<Arc<Identity>, Refused> {
+    /// Checks the token of a request. `query`: what follows the `?` of its URL. `from`: the party of the address that it comes from, which
+    /// takes the places for finding out about a token that is not known.
+    pub async fn check(&self, headers: &HeaderMap, query: Option<&str>, from: Party) -> Result<Arc<Identity>, Refused> {
         let token = header::token(headers, query)?;
         if let Some(api_keys) = self.api_keys.as_ref().filter(|_| token.starts_with(api_keys::PREFIX)) {
             return api_keys.check(token, &self.settings);
         }
         let identity = match self.verified.get(token) {
             Some(found) => found.map_err(Refused::Invalid)?,
-            None => self.verify(token).await?,
+            None => self.verify(token, from).await?,
         };
         let lacks = self.settings.scopes.iter().any(|scope| !identity.scopes.contains(scope));
         if lacks { Err(Refused::Scope(self.settings.to_ask_for(&[], &identity))) } else { Ok(identity) }
     }
 
-    async fn verify(&self, token: &str) -> Result<Arc<Identity>, Refused> {
-        let mut identity = self.judge(token).await?;
+    async fn verify(&self, token: &str, from: Party) -> Result<Arc<Identity>, Refused> {
+        let mut identity = self.judge(token, from).await?;
         self.settings.include(&mut identity);
         let identity = Arc::new(identity);
-        self.verified.add(token, Ok(Arc::clone(&identity)));
+        self.verified.add_good(token, &identity);
         Ok(identity)
     }
 
-    async fn judge(&self, token: &str) -> Result<Identity, Refused> {
+    async fn judge(&self, token: &str, from: Party) -> Result<Identity, Refused> {
         let began = Instant::now();
         if let Some((at, introspector)) = self.introspector.as_ref().filter(|_| !token::is_jwt(token)) {
             let issuer = self.settings.issuers.get(*at).ok_or(Refused::Unavailable)?;
-            let judged = introspect(introspector, issuer, token).await;
+            // A user whose token was good a moment ago does not wait for what others send from the same address.
+            let party = self.verified.known(token).unwrap_or(from);
+            let judged = introspect(introspector, issuer, token, party).await;
             if let Err(Refused::Invalid(why)) = &judged {
-                self.verified.add(token, Err(why));
+                self.verified.add_bad(token, from, why);
             }
             return judged;
         }
@@ -168,20 +174,25 @@ impl Auth {
             return Ok(identity);
         }
         // The issuer may have made a new key, even under an old name, so the token is bad only by keys that were fetched since.
-        let bad = match keys.since(kid, algorithm, began).await {
+        let bad = match keys.since(kid, algorithm, began, from).await {
             Ok(key) if parts.is_signed_by(&key) => return Ok(identity),
             Ok(_) => "its signature is wrong",
             Err(NoKey::Unknown) => "it is signed with a key that its issuer does not name",
             Err(NoKey::Unavailable) => return Err(Refused::Unavailable),
         };
-        self.verified.add(token, Err(bad));
+        self.verified.add_bad(token, from, bad);
         Err(Refused::Invalid(bad))
     }
 }
 
 /// Asks the issuer of a token that says nothing itself. What the issuer says of it is judged as the claims of other tokens are.
-async fn introspect(introspector: &Introspector, issuer: &Issuer, token: &str) -> Result<Identity, Refused> {
-    let said = introspector.ask(token).await.map_err(|()| Refused::Unavailable)?;
+async fn introspect(
+    introspector: &Introspector,
+    issuer: &Issuer,
+    token: &str,
+    party: Party,
+) -> Result<Identity, Refused> {
+    let said = introspector.ask(token, party).await.map_err(|()| Refused::Unavailable)?;
     let mut said = said.ok_or(Refused::Invalid("its issuer does not know it, or does not hold it for good"))?;
     // The standard leaves it to the issuer whether it names itself.
     said.entry("iss").or_insert_with(|| issuer.url.as_str().into());

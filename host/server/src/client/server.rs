@@ -134,7 +134,7 @@ impl Server {
             closing,
             draining,
             reread: watch::Sender::new(()),
-            tasks: Tasks::new(Box::new(Memory::new(startup.total_tasks)), startup.total_concurrency / 2),
+            tasks: Tasks::new(Box::new(Memory::default()), startup.total_tasks, startup.total_concurrency / 2),
             tracker: TaskTracker::new(),
             encoders: Revision::ALL.map(|revision| {
                 let (tasks, lists) = (startup.protocol.tasks, startup.protocol.lists);

@@ -32,14 +32,15 @@ pub static RESULTS: Rule = Rule {
     old: Duration::MAX,
 };
 
+/// Tasks of one plugin that run.
 pub static TASKS: Rule = Rule {
-    of: "tasks of a plugin under way",
-    number: "half of `concurrency` in [plugins.NAME.limits] or [limits]",
+    of: "tasks of one plugin that run",
+    number: "half of the plugin's `concurrency`",
     taker: "client",
-    until: "the task ends, at most after its time to live",
-    asking: "held",
-    gone: "held: a task goes on without its client",
-    gives_way: "none; of those that wait, the client that holds fewest is next, and those that hold the same have turns",
+    until: "the plugin has answered or asked",
+    asking: "given back, and taken again after the answer",
+    gone: "given back: the tasks of a session end with it, all others with their time to live",
+    gives_way: "nothing; a task waits for its turn within its time to live, and the client that runs the fewest tasks is next",
     old: Duration::MAX,
 };
 

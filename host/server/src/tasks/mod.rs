@@ -9,52 +9,77 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 use wharf_protocol::{RpcError, task::TaskStatus};
+use wharf_sandbox::places::{Full, Place, Places, Rule};
 
-use crate::base::{ledger::Charge, principal::Owner};
+use crate::base::{ledger::Charge, party::Party, principal::Owner};
 
+mod kept;
 mod running;
 mod store;
 
+pub use kept::KEPT;
+use kept::Kept;
 pub use running::Running;
 pub use store::{Memory, Record, StoreError, TaskStore};
 
 /// How many changes a slow listener may be behind before it misses some.
 const CHANGES_KEPT: usize = 256;
 
+/// Tasks that run. All tasks together get only a part of what can run at once, so that there is room for calls that somebody waits for.
+pub static RUNNING: Rule = Rule {
+    of: "tasks that run",
+    number: "half of `total_concurrency` in [limits]",
+    taker: "client",
+    until: "the plugin has answered or asked",
+    asking: "given back, and taken again after the answer",
+    gone: "given back: the tasks of a session end with it, all others with their time to live",
+    gives_way: "nothing; a task waits for its turn within its time to live, and the client that runs the fewest tasks is next",
+    old: Duration::MAX,
+};
+
+/// Why a task is not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum Unkept {
+    #[error("the task is not begun: {0}; wait until some tasks have expired")]
+    Full(#[from] Full),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<Unkept> for RpcError {
+    fn from(unkept: Unkept) -> Self {
+        Self::internal(unkept.to_string())
+    }
+}
+
 /// All tasks of the process.
 pub struct Tasks {
     store: Box<dyn TaskStore>,
+    kept: Kept,
     under_way: Mutex<HashMap<String, Arc<Running>>>,
     /// Sends each changed task, as it is after the change.
     pub changes: broadcast::Sender<Arc<Record>>,
-    /// Bounds how many tasks run at once, so that there is room for calls that somebody waits for.
-    running: Arc<Semaphore>,
+    running: Arc<Places>,
     last_number: AtomicU64,
-    /// What is charged for each task, by its id.
-    paid: Mutex<HashMap<String, Paid>>,
-}
-
-struct Paid {
-    until: SystemTime,
-    charges: Vec<Charge>,
 }
 
 impl Tasks {
-    /// `running`: how many may run at once.
-    pub fn new(store: Box<dyn TaskStore>, running: usize) -> Arc<Self> {
+    /// `kept`: how many are kept at once. `running`: how many may run at once.
+    pub fn new(store: Box<dyn TaskStore>, kept: usize, running: usize) -> Arc<Self> {
         Arc::new(Self {
             store,
+            kept: Kept::new(kept),
             under_way: Mutex::default(),
             changes: broadcast::channel(CHANGES_KEPT).0,
-            running: Arc::new(Semaphore::new(running.max(1))),
+            running: Places::new(&RUNNING, running.max(1)),
             last_number: AtomicU64::new(0),
-            paid: Mutex::default(),
         })
     }
 
@@ -63,28 +88,37 @@ impl Tasks {
         Ok(self.store.get(id).await?.filter(|record| record.owner == *owner))
     }
 
-    /// Keeps a new task and what runs for it. `record`: makes the record with the number that it is given. `charge`: held for
-    /// as long as the task is kept.
+    /// Keeps a new task and what runs for it, in a place of the client that begins it. `session`: cancelled when the session is over that
+    /// alone may ask for the task. `record`: makes the record with the number that it is given. `charge`: held for as long as the task is
+    /// kept.
     pub async fn insert(
         &self,
         running: &Arc<Running>,
+        (party, session): (Party, Option<CancellationToken>),
         record: impl FnOnce(u64) -> Record,
         charge: Charge,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), Unkept> {
+        self.remove_what_is_over().await;
+        let taken = self.kept.take(&running.id, party, session)?;
+        // What gave way for it.
+        self.remove_what_is_over().await;
         let record = record(self.last_number.fetch_add(1, Ordering::Relaxed) + 1);
         let expires = record.expires();
         self.store.insert(record).await?;
-        self.pay(&running.id, expires, charge);
+        self.kept.keep(taken, expires, charge);
         self.under_way.lock().insert(running.id.clone(), Arc::clone(running));
         Ok(())
     }
 
-    /// Holds a charge for a task until the task has expired.
-    fn pay(&self, id: &str, expires: SystemTime, charge: Charge) {
-        let now = SystemTime::now();
-        let mut paid = self.paid.lock();
-        paid.retain(|_, paid| paid.until > now);
-        paid.entry(id.to_owned()).or_insert_with(|| Paid { until: expires, charges: Vec::new() }).charges.push(charge);
+    /// Removes from the store what has no place any more.
+    async fn remove_what_is_over(&self) {
+        for id in self.kept.to_remove() {
+            if let Err(error) = self.store.remove(&id).await {
+                // The store removes it when it has expired.
+                tracing::warn!("a task that is over stays in the store until it expires: {error}");
+            }
+            self.kept.removed(&id);
+        }
     }
 
     /// Removes what ran for a task, when that has ended.
@@ -92,10 +126,9 @@ impl Tasks {
         self.under_way.lock().remove(&running.id);
     }
 
-    /// Waits for a permit to run. All tasks together get only a part of what can run at once, the rest is for ordinary calls.
-    pub async fn slot(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed, so this cannot fail.
-        Arc::clone(&self.running).acquire_owned().await.ok()
+    /// Waits for a place to run, for one run of one task.
+    pub async fn turn(&self, party: Party) -> Place {
+        self.running.wait(party).await
     }
 
     pub async fn list(&self, owner: &Owner, after: u64, limit: usize) -> Result<Vec<Record>, StoreError> {
@@ -134,9 +167,6 @@ impl Tasks {
         outcome: Option<Result<Arc<str>, RpcError>>,
         charge: Option<Charge>,
     ) {
-        if let Some((paid, charge)) = self.paid.lock().get_mut(id).zip(charge) {
-            paid.charges.push(charge);
-        }
         self.change(id, |record| {
             record.task.status = status;
             record.task.message = message.map(ToOwned::to_owned);
@@ -144,6 +174,8 @@ impl Tasks {
             record.outcome.clone_from(&outcome);
         })
         .await;
+        // Not before the record says so: what gives way is over.
+        self.kept.end(id, charge);
         if let Some(running) = self.under_way(id) {
             running.changed();
         }

@@ -48,8 +48,6 @@ impl Record {
 /// Why a store did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    #[error("there are too many tasks; wait until some of them have expired")]
-    Full,
     /// The store cannot be reached, or cannot read what it has kept.
     #[error("tasks are not available now: {0}")]
     Unavailable(String),
@@ -64,8 +62,8 @@ impl From<StoreError> for RpcError {
 /// The future result of asking a store.
 pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Keeps the records of tasks, which are plain data; what runs for a task is kept in [`Tasks`](super::Tasks). Every method must
-/// end before a client would give up.
+/// Keeps the records of tasks, which are plain data; what runs for a task is kept in [`Tasks`](super::Tasks), and so are the places of
+/// tasks: a store need not count them. Every method must end before a client would give up.
 pub trait TaskStore: Send + Sync {
     /// Keeps a new task. When this has returned, `get` finds it.
     fn insert(&self, record: Record) -> Stored<'_, ()>;
@@ -83,8 +81,8 @@ pub trait TaskStore: Send + Sync {
 pub type Change<'a> = &'a (dyn Fn(&mut Record) -> bool + Send + Sync);
 
 /// Keeps tasks for as long as the process lives.
+#[derive(Default)]
 pub struct Memory {
-    most: usize,
     kept: Mutex<Kept>,
 }
 
@@ -108,24 +106,10 @@ impl Kept {
     }
 }
 
-impl Memory {
-    /// `most`: how many tasks there may be.
-    pub fn new(most: usize) -> Self {
-        Self { most, kept: Mutex::default() }
-    }
-}
-
 impl TaskStore for Memory {
     fn insert(&self, record: Record) -> Stored<'_, ()> {
-        let mut kept = self.kept.lock();
-        if kept.records.len() >= self.most {
-            kept.remove_expired();
-        }
-        let room = kept.records.len() < self.most;
-        if room {
-            kept.records.insert(record.task.id.clone(), record);
-        }
-        done(if room { Ok(()) } else { Err(StoreError::Full) })
+        self.kept.lock().records.insert(record.task.id.clone(), record);
+        done(Ok(()))
     }
 
     fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<Record>> {
@@ -183,21 +167,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn full_until_something_expires() {
-        let store = Memory::new(2);
+    async fn what_has_expired_is_not_there() {
+        let store = Memory::default();
         store.insert(record(1, "a", 60_000)).await.unwrap();
         store.insert(record(2, "a", 0)).await.unwrap();
         assert!(store.get("t1").await.unwrap().is_some());
         assert!(store.get("t2").await.unwrap().is_none(), "it has expired");
-        store.insert(record(3, "a", 60_000)).await.unwrap();
-        assert_eq!(store.insert(record(4, "a", 60_000)).await, Err(StoreError::Full));
         store.remove("t1").await.unwrap();
-        store.insert(record(4, "a", 60_000)).await.unwrap();
+        assert!(store.get("t1").await.unwrap().is_none());
     }
 
     #[tokio::test]
     async fn lists_are_of_one_owner_and_in_order() {
-        let store = Memory::new(10);
+        let store = Memory::default();
         for (number, owner) in [(3, "a"), (1, "a"), (2, "b"), (10, "a")] {
             store.insert(record(number, owner, 60_000)).await.unwrap();
         }

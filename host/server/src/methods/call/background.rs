@@ -94,23 +94,19 @@ pub async fn begin(
     // Charges for the task's record. What the call itself takes is covered by the charge of its request while it runs.
     let paid = account.charge(TASK_BYTES).map_err(|full| no_room(&full))?;
     let record = |number| Record { number, task, owner: ctx.owner(), questions: Vec::new(), outcome: None };
-    tasks.insert(&running, record, paid).await?;
+    let session = ctx.session.as_ref().map(|session| session.ended.clone());
+    tasks.insert(&running, (ctx.party, session.clone()), record, paid).await?;
     let work = match done {
         Some(answered) => Box::pin(std::future::ready(answered)),
         None => work,
     };
-    let (ctx, turns) = (ctx.clone(), Arc::clone(&served.tasks));
+    let ctx = ctx.clone();
     let used = ctx.session.as_ref().map(Session::used);
     ctx.server.tracker.clone().spawn(async move {
         let tasks = Arc::clone(&ctx.server.tasks);
-        let ended = ctx.session.as_ref().map_or_else(Default::default, |session| session.ended.clone());
-        let work = async {
-            let _turn = turns.wait(ctx.party).await;
-            let _slot = tasks.slot().await;
-            AssertUnwindSafe(work).catch_unwind().await
-        };
+        let ended = session.unwrap_or_default();
         let finished = tokio::select! {
-            finished = work => Some(finished),
+            finished = AssertUnwindSafe(work).catch_unwind() => Some(finished),
             () = running.cancelled.cancelled() => None,
             () = ended.cancelled() => None,
             () = ctx.server.stop.cancelled() => None,

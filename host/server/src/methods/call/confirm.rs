@@ -162,7 +162,7 @@ impl Gate<'_> {
         let remembered = match &self.ctx.session {
             Some(session) => session.approvals.remembered.has(&self.kind),
             None if *principal == Principal::Anonymous => false,
-            None => server.approvals.has(principal, &self.kind),
+            None => server.approvals.principals.has(principal, &self.kind),
         };
         if remembered {
             return Some(Approval::Session);
@@ -185,7 +185,7 @@ impl Gate<'_> {
     async fn ask_program(&self, command: &[String]) -> Result<Answered, Failed> {
         let approvals = &self.ctx.server.approvals;
         let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string()));
-        match approvals.ask_program(command, &told, self.longest()).await {
+        match approvals.ask_program(self.ctx.party, command, &told, self.longest()).await {
             Ok(Some(remember)) => Ok(Answered::Yes(remember)),
             Ok(None) => Ok(Answered::No("The operator's program for approvals said no; nothing was run.".into())),
             Err(error) => {
@@ -288,9 +288,9 @@ impl Gate<'_> {
         match &ctx.session {
             Some(session) => {
                 let charge = session.account.charge(KIND_BYTES).ok();
-                charge.is_some_and(|charge| session.approvals.remembered.add(self.kind, Some(charge)))
+                charge.is_some_and(|charge| session.approvals.remembered.add(self.kind, charge))
             }
-            None => server.approvals.remember(ctx.principal(), self.kind),
+            None => server.approvals.principals.add(ctx.principal(), ctx.party, self.kind).is_ok(),
         }
     }
 

@@ -88,7 +88,7 @@ impl Request<'_> {
             carried.ticket = None;
             return Ok(carried);
         }
-        match carried.ticket.take().map(|ticket| ctx.server.approvals.tickets.redeem(&ticket)) {
+        match carried.ticket.take().map(|ticket| ctx.server.approvals.tickets.redeem(&ticket, ctx.party)) {
             Some(Redeemed::Used) => {
                 return Err(RpcError::invalid_params(
                     "this `requestState` has an approval in it that was used already; call again without it",

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use tracing::Instrument;
 use wharf_protocol::Method;
-use wharf_sandbox::{Call, CallError, Denial, Operation};
+use wharf_sandbox::{Call, CallError, Denial, Operation, places::Place};
 
 use super::{failed::Failed, gates::Passed, request::Request};
 use crate::{
@@ -42,6 +42,12 @@ pub async fn run_once<O: Operation>(
     let served = request.served;
     let id = &served.config.id;
     let roots = &passed.roots;
+    // Taken for each run, so that no task holds a place while a person thinks. In a box, so that calls that are no tasks are not larger
+    // for it.
+    let _turns = match &ctx.task {
+        Some(_) => Some(Box::pin(turns(ctx, served)).await),
+        None => None,
+    };
     let grants = match request.method {
         // Nobody is asked about completions.
         Method::Complete => served.config.unasked_grants(),
@@ -133,6 +139,11 @@ pub async fn run_once<O: Operation>(
             Err(Failed::Explained(join(&text, &hints)))
         }
     }
+}
+
+/// The places that one run of a task takes: one of the plugin's, and one of all.
+async fn turns(ctx: &Context, served: &Served) -> [Place; 2] {
+    [served.tasks.wait(ctx.party).await, ctx.server.tasks.turn(ctx.party).await]
 }
 
 /// Resolves when the roles of the config no longer give the caller what the call was let in with.

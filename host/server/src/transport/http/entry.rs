@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     auth::{Caller, Identity, Refused},
-    base::party::{Party, party},
+    base::party::{Party, party, stranger},
     client::server::Server,
 };
 
@@ -59,7 +59,10 @@ async fn identify(
     }
     let mut identity = match &server.auth {
         None => Arc::new(Identity::of(guard::principal(config, headers, peer)?)),
-        Some(auth) => auth.check(headers, query).await.map_err(guard::Refusal::Login)?,
+        Some(auth) => {
+            let from = stranger(peer.remote().address());
+            auth.check(headers, query, from).await.map_err(guard::Refusal::Login)?
+        }
     };
     if let Some(certificate) = peer.certificate() {
         let until = certificate.until;
