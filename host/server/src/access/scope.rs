@@ -10,7 +10,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock};
-use wharf_sandbox::{Directory, Scope, network::Network};
+use wharf_sandbox::{Directory, Scope};
 
 use super::{
     capability::Access,
@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     base::{
+        party::{Party, named},
         paths::{FileId, Leading},
         text::escaped,
     },
@@ -298,8 +299,8 @@ impl Scopes {
         CallRoots::of(opened)
     }
 
-    /// The scope of a call of a plugin.
-    pub fn for_call(&self, plugin: &str, grants: &Grants, roots: &CallRoots) -> Scope {
+    /// The scope of a call of a plugin. `party`: the client that calls.
+    pub fn for_call(&self, plugin: &str, grants: &Grants, roots: &CallRoots, party: Party) -> Scope {
         // Destructured completely, so that whoever adds a kind of grant decides here what it opens. `ask` is checked when a
         // plugin asks.
         let Grants { roots: of_client, dirs, env, ask: _, http } = grants;
@@ -328,7 +329,7 @@ impl Scopes {
         Scope {
             directories: directories.collect(),
             environment: environment.into_iter().chain(placeholders).collect(),
-            network: network.map(|network| network as Arc<dyn Network>),
+            network: network.map(|network| network.of(party)),
             fixed: self.rehearsal.as_ref().map(|rehearsal| rehearsal.fixed).unwrap_or_default(),
         }
     }
@@ -360,7 +361,8 @@ impl Scopes {
 
     /// The scope in which a plugin lists what it offers. There is no client, so there are no roots.
     pub fn for_listing(&self, plugin: &str, grants: &Grants) -> Scope {
-        self.for_call(plugin, grants, &CallRoots::default())
+        // Nobody asked for it but wharf.
+        self.for_call(plugin, grants, &CallRoots::default(), named(("lists of", plugin)))
     }
 
     /// The problems with a plugin's directories, for `wharf check`.

@@ -11,30 +11,25 @@ use std::{
 };
 
 use http::Uri;
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::{
-    client::legacy::connect::{Connected, Connection, proxy::Tunnel},
-    rt::TokioIo,
-};
+use hyper_util::{client::legacy::connect::proxy::Tunnel, rt::TokioIo};
 use parking_lot::RwLock;
 use rustls::{ClientConfig, pki_types::ServerName};
-use tokio::{
-    net::TcpStream,
-    runtime::Handle,
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio::{net::TcpStream, runtime::Handle, time::timeout};
+use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
-use wharf_sandbox::network::HttpRefusal;
+use wharf_sandbox::{
+    network::HttpRefusal,
+    places::{Place, Places, Rule},
+};
 
 use super::{
     address::{Reach, judge},
     answers::Answers,
+    line::{Io, Line, Stream},
     target::{Host, Scheme, Target},
     tls::Tls,
 };
-use crate::base::refusals::Refusals;
+use crate::base::{party::Party, refusals::Refusals};
 
 /// How long looking a name up may take, and connecting to one address, and the greeting of TLS.
 const LOOK_UP: Duration = Duration::from_secs(5);
@@ -42,13 +37,35 @@ const CONNECT: Duration = Duration::from_secs(5);
 const GREET: Duration = Duration::from_secs(10);
 /// How many addresses of a name are tried.
 const MAX_TRIED: usize = 4;
-/// How many names are looked up at once, in all and for one plugin. The system does it on threads that reading files needs as
-/// well, and cannot be told to stop.
-const LOOK_UPS: usize = 16;
-const LOOK_UPS_OF_ONE: usize = 4;
-/// How many connections there are at once, in all and for one plugin, idle ones among them.
-const CONNECTIONS: usize = 128;
-const CONNECTIONS_OF_ONE: usize = 80;
+/// How many names are looked up at once. The system does it on threads that reading files needs as well, and cannot be told to stop.
+const LOOKED_UP: usize = 16;
+/// How many connections there are at once, idle ones among them.
+const CONNECTED: usize = 128;
+
+/// Names that are looked up.
+pub static LOOK_UPS: Rule = Rule {
+    of: "names that are looked up for plugins",
+    number: "16",
+    taker: "plugin",
+    until: "the system has answered, however long that takes",
+    asking: "not held: no call of a plugin is under way while a person thinks",
+    gone: "held until the system has answered, since a look-up cannot be stopped",
+    gives_way: "nothing; a request waits 5 s for its turn, and the plugin with the fewest look-ups is next",
+    old: Duration::MAX,
+};
+
+/// Connections to servers.
+pub static CONNECTIONS: Rule = Rule {
+    of: "connections of plugins to servers",
+    number: "128",
+    taker: "plugin",
+    until: "the connection is closed: after the response, or 15 s later if it can be used again",
+    asking: "not held: no call of a plugin is under way while a person thinks; the connection may be idle for 15 s",
+    gone: "given back, since the connection is closed with the call that uses it",
+    gives_way: "connections that no request uses, the one that was idle for longest, to plugins with fewer connections and to further \
+                requests of the same plugin",
+    old: Duration::from_secs(5),
+};
 
 /// Which addresses a connection may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,22 +89,19 @@ impl Allowed {
 
 /// Finds the addresses of a name.
 pub trait Resolve: Send + Sync {
-    /// `turns` are given back when the look-up has ended, which may be later than the future is dropped.
-    fn resolve(&self, name: &str, turns: Turns) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+    /// `turn` is given back when the look-up has ended, which may be later than the future is dropped.
+    fn resolve(&self, name: &str, turn: Place) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 }
-
-/// The turns that a look-up or a connection takes: one of the plugin's, and one of all.
-pub type Turns = [OwnedSemaphorePermit; 2];
 
 /// Asks the system.
 pub struct System;
 
 impl Resolve for System {
-    fn resolve(&self, name: &str, turns: Turns) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+    fn resolve(&self, name: &str, turn: Place) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
         let name = name.to_owned();
-        #[expect(clippy::disallowed_methods, reason = "waited for, and counted by its turns for as long as it takes")]
+        #[expect(clippy::disallowed_methods, reason = "waited for, and counted by its turn for as long as it takes")]
         let looking = tokio::task::spawn_blocking(move || {
-            let _turns = turns;
+            let _turn = turn;
             Ok((name.as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect())
         });
         Box::pin(async move { looking.await.map_err(io::Error::other)? })
@@ -97,8 +111,8 @@ impl Resolve for System {
 /// What all connections of all plugins share.
 pub struct Dialer {
     pub resolver: Box<dyn Resolve>,
-    look_ups: Arc<Semaphore>,
-    connections: Arc<Semaphore>,
+    look_ups: Arc<Places>,
+    pub connections: Arc<Places>,
     /// Where wharf itself listens.
     pub own: RwLock<Vec<SocketAddr>>,
     /// Tells the operator what is wrong with the config, at a limited rate.
@@ -111,27 +125,21 @@ impl Dialer {
     pub fn new(resolver: Box<dyn Resolve>) -> Self {
         Self {
             resolver,
-            look_ups: Arc::new(Semaphore::new(LOOK_UPS)),
-            connections: Arc::new(Semaphore::new(CONNECTIONS)),
+            look_ups: Places::new(&LOOK_UPS, LOOKED_UP),
+            connections: Places::new(&CONNECTIONS, CONNECTED),
             own: RwLock::default(),
             told: Refusals::default(),
             answers: None,
         }
     }
 
-    /// The addresses of a host, all of them judged.
-    async fn addresses(
-        &self,
-        target: &Target,
-        allowed: Allowed,
-        share: &Share,
-    ) -> Result<Vec<SocketAddr>, Unconnected> {
+    /// The addresses of a host, all of them judged. `party`: the plugin for which it is looked up.
+    async fn addresses(&self, target: &Target, allowed: Allowed, party: Party) -> Result<Vec<SocketAddr>, Unconnected> {
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
-                let turns = [turn(&share.look_ups, LOOK_UP).await, turn(&self.look_ups, LOOK_UP).await];
-                let [Some(own), Some(of_all)] = turns else { return Err(Unconnected::LookUpTimeout) };
-                let looked_up = self.resolver.resolve(name, [own, of_all]);
+                let turn = timeout(LOOK_UP, self.look_ups.wait(party)).await;
+                let looked_up = self.resolver.resolve(name, turn.map_err(|_| Unconnected::LookUpTimeout)?);
                 let found = timeout(LOOK_UP, looked_up).await.map_err(|_| Unconnected::LookUpTimeout)?;
                 found.map_err(|error| Unconnected::LookUp(error.to_string()))?
             }
@@ -159,9 +167,9 @@ impl Dialer {
         })
     }
 
-    async fn dial(&self, target: &Target, allowed: Allowed, share: &Share) -> Result<TcpStream, Unconnected> {
+    async fn dial(&self, target: &Target, allowed: Allowed, party: Party) -> Result<TcpStream, Unconnected> {
         let mut last = Unconnected::Timeout;
-        for address in self.addresses(target, allowed, share).await?.into_iter().take(MAX_TRIED) {
+        for address in self.addresses(target, allowed, party).await?.into_iter().take(MAX_TRIED) {
             match timeout(CONNECT, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
                     stream.set_nodelay(true).map_err(Unconnected::Connect)?;
@@ -173,32 +181,6 @@ impl Dialer {
         }
         Err(last)
     }
-}
-
-/// What one plugin may take of what all share.
-#[derive(Clone)]
-pub struct Share {
-    look_ups: Arc<Semaphore>,
-    connections: Arc<Semaphore>,
-}
-
-impl Default for Share {
-    fn default() -> Self {
-        let (look_ups, connections) = (Semaphore::new(LOOK_UPS_OF_ONE), Semaphore::new(CONNECTIONS_OF_ONE));
-        Self { look_ups: Arc::new(look_ups), connections: Arc::new(connections) }
-    }
-}
-
-impl Share {
-    /// Whether there is no room for another connection.
-    pub fn is_full(&self) -> bool {
-        self.connections.available_permits() == 0
-    }
-}
-
-/// A turn, if there is one in time. The semaphores are never closed.
-async fn turn(turns: &Arc<Semaphore>, within: Duration) -> Option<OwnedSemaphorePermit> {
-    timeout(within, Arc::clone(turns).acquire_owned()).await.ok()?.ok()
 }
 
 /// Why there is no connection.
@@ -233,7 +215,8 @@ impl StdError for Unconnected {}
 #[derive(Clone)]
 pub struct Connector {
     pub dialer: Arc<Dialer>,
-    pub share: Share,
+    /// The plugin.
+    pub party: Party,
     pub allowed: Allowed,
     pub tls: Arc<Tls>,
     /// The proxy, if all connections go through one. It looks names up itself, so no address is judged here.
@@ -252,18 +235,17 @@ pub struct Proxy {
 impl Connector {
     async fn connect(self, uri: Uri) -> Result<Io, Unconnected> {
         let target = Target::of(&uri).map_err(|problem| Unconnected::Config(problem.to_owned()))?;
-        let turns = [turn(&self.share.connections, CONNECT).await, turn(&self.dialer.connections, CONNECT).await];
-        let [Some(own), Some(of_all)] = turns else {
-            return Err(Unconnected::Refused(HttpRefusal::Limit("http_at_once")));
-        };
+        let line = Line::new();
+        let place = timeout(CONNECT, self.dialer.connections.wait_for(self.party, Arc::clone(&line) as _)).await;
+        let place = place.map_err(|_| Unconnected::Refused(HttpRefusal::Limit("http_at_once")))?;
         let (stream, proxied) = self.stream(uri, &target).await?;
-        Ok(Io { stream, proxied, _turns: [own, of_all] })
+        Ok(Io::new(stream, proxied, line, place))
     }
 
     /// A stream to the server, and whether a proxy is at its other end.
     async fn stream(&self, uri: Uri, target: &Target) -> Result<(Stream, bool), Unconnected> {
         let Some(proxy) = &self.proxy else {
-            let stream = self.dialer.dial(target, self.allowed, &self.share).await?;
+            let stream = self.dialer.dial(target, self.allowed, self.party).await?;
             return match target.scheme {
                 Scheme::Http => Ok((Stream::Plain(TokioIo::new(stream)), false)),
                 Scheme::Https => Ok((self.greet(TokioIo::new(stream), target).await?, false)),
@@ -351,82 +333,18 @@ impl tower_service::Service<Uri> for ToProxy {
     }
 }
 
-/// A connection.
-pub struct Io {
-    stream: Stream,
-    /// A proxy is at the other end, and wants whole URLs.
-    proxied: bool,
-    /// Given back when the connection is closed.
-    _turns: Turns,
-}
-
-enum Stream {
-    Plain(TokioIo<TcpStream>),
-    Tls(Box<TokioIo<TlsStream<TcpStream>>>),
-}
-
-impl Connection for Io {
-    fn connected(&self) -> Connected {
-        Connected::new().proxy(self.proxied)
-    }
-}
-
-/// Passes a call on to the stream.
-macro_rules! pass {
-    ($self:ident, $method:ident $(, $argument:ident)*) => {
-        match &mut $self.get_mut().stream {
-            Stream::Plain(stream) => Pin::new(stream).$method($($argument),*),
-            Stream::Tls(stream) => Pin::new(&mut **stream).$method($($argument),*),
-        }
-    };
-}
-
-impl Read for Io {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        pass!(self, poll_read, cx, buffer)
-    }
-}
-
-impl Write for Io {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        pass!(self, poll_write, cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        pass!(self, poll_flush, cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        pass!(self, poll_shutdown, cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match &self.stream {
-            Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Tls(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        pass!(self, poll_write_vectored, cx, slices)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use parking_lot::Mutex;
 
     use super::*;
+    use crate::base::party::named;
 
     /// Gives one answer after the other.
     struct Scripted(Mutex<Vec<Vec<&'static str>>>);
 
     impl Resolve for Scripted {
-        fn resolve(&self, _: &str, _: Turns) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+        fn resolve(&self, _: &str, _: Place) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
             let next = self.0.lock().remove(0);
             Box::pin(async move { Ok(next.iter().map(|text| text.parse().unwrap()).collect()) })
         }
@@ -454,7 +372,7 @@ mod tests {
         let dialer = dialer(rebound);
         let target = target("https://api.example.com/");
         for expected in [None, Some("127.0.0.1"), Some("10.0.0.1"), Some("::ffff:10.0.0.1"), None, Some("no address")] {
-            match (dialer.addresses(&target, Allowed::Public, &Share::default()).await, expected) {
+            match (dialer.addresses(&target, Allowed::Public, named("plugin")).await, expected) {
                 (Ok(addresses), None) => assert_eq!(addresses, ["93.184.216.34:443".parse().unwrap()]),
                 (Err(Unconnected::Refused(HttpRefusal::Address(address))), Some(expected)) => {
                     assert_eq!(address, expected);
@@ -463,6 +381,28 @@ mod tests {
                 (got, expected) => panic!("{got:?} {expected:?}"),
             }
         }
+    }
+
+    /// Never answers, and holds its turns.
+    struct Stuck(Mutex<Vec<Place>>);
+
+    impl Resolve for Stuck {
+        fn resolve(&self, _: &str, turn: Place) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+            self.0.lock().push(turn);
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test]
+    async fn one_plugin_does_not_take_all_look_ups() {
+        let dialer = Dialer::new(Box::new(Stuck(Mutex::default())));
+        let target = target("https://slow.example/");
+        let look_up = |plugin: &'static str| dialer.addresses(&target, Allowed::Public, named(plugin));
+        let many = futures_util::future::join_all((0..64).map(|_| look_up("greedy")));
+        assert!(timeout(Duration::from_millis(1), many).await.is_err());
+        assert_eq!(dialer.look_ups.taken(), LOOKED_UP / 4 * 3);
+        assert!(timeout(Duration::from_millis(1), look_up("other")).await.is_err(), "it is being looked up");
+        assert_eq!(dialer.look_ups.taken(), LOOKED_UP / 4 * 3 + 1);
     }
 
     #[tokio::test]
@@ -475,7 +415,7 @@ mod tests {
             ("http://169.254.169.254/", vec![], Allowed::Private, false),
             ("http://169.254.169.254/", vec![], Allowed::Spelled, true),
         ] {
-            let judged = dialer(vec![answer]).addresses(&target(url), allowed, &Share::default()).await;
+            let judged = dialer(vec![answer]).addresses(&target(url), allowed, named("plugin")).await;
             assert_eq!(judged.is_ok(), expected, "{url} {allowed:?}");
         }
     }
@@ -492,7 +432,7 @@ mod tests {
             ("http://localhost:7301/", true),
         ] {
             assert_eq!(
-                dialer.addresses(&target(url), Allowed::Private, &Share::default()).await.is_ok(),
+                dialer.addresses(&target(url), Allowed::Private, named("plugin")).await.is_ok(),
                 expected,
                 "{url}"
             );

@@ -32,6 +32,7 @@ mod allowance;
 pub mod answers;
 pub mod connect;
 pub mod hint;
+pub mod line;
 pub mod mask;
 pub mod network;
 pub mod rule;
@@ -41,6 +42,8 @@ pub mod tls;
 
 pub use allowance::{Allowance, Placeholder};
 pub use answers::Answers;
+
+use crate::base::party::named;
 
 /// `[egress]` and `[secrets]`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -117,7 +120,7 @@ impl Egress {
         // Only a call needs a network, and calls run where there is a runtime.
         let io = Handle::try_current().ok()?;
         let network = Arc::new(PluginNetwork::new(
-            NUMBERS.fetch_add(1, Ordering::Relaxed),
+            (NUMBERS.fetch_add(1, Ordering::Relaxed), named(("plugin", plugin))),
             allowance.clone(),
             (Arc::clone(&state.vault), Arc::clone(&self.dialer)),
             (&state.roots, state.settings.proxy.clone().map(Arc::new)),

@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{Arc, OnceLock},
     task::{Context, Poll, ready},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -27,25 +27,29 @@ use hyper_util::{
 };
 use memchr::memmem::Finder;
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
-use wharf_sandbox::network::{Body, Error, HttpRefusal, Network, Sending, Unsent};
+use tokio::{runtime::Handle, time::timeout};
+use wharf_sandbox::{
+    network::{Body, Error, HttpRefusal, Network, Sending, Unsent},
+    places::Places,
+};
 
 use super::{
     allowance::{Allowance, Placeholder},
-    connect::{Allowed, Connector, Dialer, Proxy, Share, Unconnected},
+    connect::{Allowed, Connector, Dialer, Proxy, Unconnected},
+    line::{Holding, REQUESTED, REQUESTS, Used},
     mask::{Masker, Masks},
     rule::{self, HostPattern, Part, Rule, Template},
     secrets::{Secret, Vault},
     target::{Host, Scheme, Target},
     tls::{Roots, Tls},
 };
-use crate::base::text::hex;
+use crate::base::{party::Party, text::hex};
 
 /// How long a connection is kept that no request uses.
 const IDLE: Duration = Duration::from_secs(15);
-/// The least time between two closings of idle connections for want of room. Where all connections are busy, closing some would help
-/// nobody.
-const CLOSING: Duration = Duration::from_millis(250);
+/// How long a request waits for its turn.
+const TURN: Duration = Duration::from_secs(5);
+
 /// How many connections to one server are kept.
 const MAX_IDLE: usize = 64;
 /// How much is read from a connection before the guest takes it.
@@ -74,6 +78,12 @@ type Sender = Client<Connector, Body>;
 /// The network of one plugin.
 pub struct PluginNetwork(Arc<Inner>);
 
+/// The network of a plugin in a call of one client.
+struct OfClient {
+    inner: Arc<Inner>,
+    party: Party,
+}
+
 struct Inner {
     number: u64,
     allowance: Allowance,
@@ -84,15 +94,9 @@ struct Inner {
     masks: Mutex<(usize, Option<Arc<Masks>>)>,
     /// For each kind of address that may be reached, the connections. They are kept apart, so that a connection that one rule
     /// allows is never used for another.
-    senders: Mutex<Senders>,
+    senders: Mutex<[Option<Sender>; 3]>,
     connector: Connector,
-}
-
-/// For each kind of address, what sends there, and when the idle connections were closed last.
-#[derive(Default)]
-struct Senders {
-    each: [Option<Sender>; 3],
-    closed: Option<Instant>,
+    requests: Arc<Places>,
 }
 
 /// A placeholder, and what it stands for.
@@ -118,8 +122,9 @@ where
 }
 
 impl PluginNetwork {
+    /// `party`: the plugin.
     pub fn new(
-        number: u64,
+        (number, party): (u64, Party),
         allowance: Allowance,
         (vault, dialer): (Arc<Vault>, Arc<Dialer>),
         (roots, proxy): (&Arc<Roots>, Option<Arc<Proxy>>),
@@ -134,11 +139,16 @@ impl PluginNetwork {
             Some(Stand { variable: name.clone(), secret: secret.clone(), value, finder })
         };
         let placeholders = allowance.placeholders.iter().filter_map(placeholder).collect();
-        let share = Share::default();
         let connector =
-            Connector { dialer, share, allowed: Allowed::Public, tls: Arc::new(Tls::new(roots)), proxy, io };
+            Connector { dialer, party, allowed: Allowed::Public, tls: Arc::new(Tls::new(roots)), proxy, io };
         let (masks, senders) = (Mutex::default(), Default::default());
-        Self(Arc::new(Inner { number, allowance, placeholders, vault, masks, senders, connector }))
+        let requests = Places::new(&REQUESTS, REQUESTED);
+        Self(Arc::new(Inner { number, allowance, placeholders, vault, masks, senders, connector, requests }))
+    }
+
+    /// The network in a call of this client.
+    pub fn of(&self, party: Party) -> Arc<dyn Network> {
+        Arc::new(OfClient { inner: Arc::clone(&self.0), party })
     }
 
     /// The variables that stand for secrets, with their placeholders.
@@ -174,11 +184,7 @@ impl Inner {
                 .build(Connector { allowed, ..self.connector.clone() })
         };
         let mut senders = self.senders.lock();
-        // Idle connections close when their sender is dropped, and make room for others.
-        if self.connector.share.is_full() && senders.closed.is_none_or(|at| at.elapsed() > CLOSING) {
-            *senders = Senders { closed: Some(Instant::now()), ..Senders::default() };
-        }
-        senders.each.get_mut(allowed as usize).map(|sender| sender.get_or_insert_with(make).clone())
+        senders.get_mut(allowed as usize).map(|sender| sender.get_or_insert_with(make).clone())
     }
 
     /// Everything that is decided about a request before anything leaves.
@@ -239,27 +245,29 @@ fn sensitive(text: &str) -> anyhow::Result<HeaderValue> {
     Ok(value)
 }
 
-impl Network for PluginNetwork {
+impl Network for OfClient {
     fn send(&self, request: Request<Body>) -> Sending {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.send(request).await })
+        let (inner, party) = (Arc::clone(&self.inner), self.party);
+        Box::pin(async move { inner.send(request, party).await })
     }
 
     fn hide(&self, bytes: &mut [u8]) {
-        if let Some(masks) = self.0.masks() {
+        if let Some(masks) = self.inner.masks() {
             masks.mask_in_place(bytes);
         }
     }
 
     fn number(&self) -> u64 {
-        self.0.number
+        self.inner.number
     }
 }
 
 impl Inner {
-    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Unsent> {
+    async fn send(&self, request: Request<Body>, party: Party) -> Result<Response<Body>, Unsent> {
         let (mut parts, body) = request.into_parts();
         let (rule, target) = self.judge(&parts).map_err(Unsent::Denied)?;
+        let turn = timeout(TURN, self.requests.wait(party)).await;
+        let turn = turn.map_err(|_| Unsent::Denied(HttpRefusal::Limit("http_at_once")))?;
         let sender = self.sender(allowed(rule)).ok_or(Unsent::Failed(Error::ConfigurationError))?;
         parts.uri = uri(&target, &parts.uri).map_err(|_| Unsent::Failed(Error::HttpRequestUriInvalid))?;
         // These belong to the connection, and the host to the URL that was judged, whatever the guest says.
@@ -298,7 +306,15 @@ impl Inner {
         let answered = match &self.connector.dialer.answers {
             Some(answers) => answers.answer(request).await,
             None => match sender.request(request).await {
-                Ok(response) => Ok(response.map(|body| body.map_err(|error| broken(Some(&error))).boxed_unsync())),
+                Ok(mut response) => {
+                    let connections = &self.connector.dialer.connections;
+                    let line = response.extensions_mut().remove::<Used>().map(|used| used.by_this(connections));
+                    Ok(response.map(|body| {
+                        let body = body.map_err(|error| broken(Some(&error))).boxed_unsync();
+                        // The connection first: what waits for the turn finds it idle.
+                        Holding::new(body, (line, turn)).boxed_unsync()
+                    }))
+                }
                 Err(error) => Err(self.unsent(&error)),
             },
         };

@@ -53,7 +53,7 @@ pub async fn run_once<O: Operation>(
         Method::Complete => served.config.unasked_grants(),
         _ => Cow::Borrowed(&served.config.grants),
     };
-    let mut scope = ctx.server.scopes.for_call(id, &grants, roots);
+    let mut scope = ctx.server.scopes.for_call(id, &grants, roots, ctx.party);
     // Tasks may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     let client = served.config.reuse.then(|| ctx.owner().key());
