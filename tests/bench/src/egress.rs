@@ -107,7 +107,7 @@ pub async fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Res
                     Allowance { rules: vec![Rule::parse(Written::private(&base))?], ..Allowance::default() };
                 let egress = Egress::default();
                 let network = egress.network("bench", &allowance).context("no network")?;
-                let network: Arc<dyn Network> = network;
+                let network: Arc<dyn Network> = network.of(Party::SOLE);
                 let (now, soon) = (format!("{base}/list"), format!("{base}/soon"));
                 let one = [sandboxed(&plugin, &network, &now), native(&now)?];
                 let many = [sandboxed(&plugin, &network, &soon), native(&soon)?];
