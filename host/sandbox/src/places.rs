@@ -217,21 +217,19 @@ impl State {
         }
     }
 
-    /// The occupant that is ended for a new one of `party`. While places are free, the party lacks one only because of what it holds
-    /// itself, so only its own occupants are ended.
+    /// The occupant that is ended for a new one of `party`. While places are free, the party lacks one because of what it holds itself: then
+    /// only its own occupants are ended, and those of takers that hold more and do not use what they hold.
     fn to_end(&self, party: Party, rule: &Rule, whole: usize) -> Option<u64> {
-        let own_only = self.taken < whole;
+        let is_full = self.taken >= whole;
         let wants = self.held(party);
         let candidates = self.occupants.iter().filter_map(|(number, (other, occupant))| {
-            if own_only && *other != party {
-                return None;
-            }
-            let holds = self.held(*other);
+            let (holds, own) = (self.held(*other), *other == party);
+            let may = |idle: Duration| holds > wants + 1 || (is_full && idle >= rule.old);
             let (rank, idle) = match occupant.gives_way()? {
-                GivesWay::ToAnyone { idle } => (0, idle),
-                GivesWay::ToSmaller { idle } if *other == party || holds > wants + 1 || idle >= rule.old => (1, idle),
-                GivesWay::ToOthers { idle } if *other != party && (holds > wants + 1 || idle >= rule.old) => (1, idle),
-                GivesWay::ToSmaller { .. } | GivesWay::ToOthers { .. } => return None,
+                GivesWay::ToAnyone { idle } if own || is_full => (0, idle),
+                GivesWay::ToSmaller { idle } if own || may(idle) => (1, idle),
+                GivesWay::ToOthers { idle } if !own && may(idle) => (1, idle),
+                GivesWay::ToAnyone { .. } | GivesWay::ToSmaller { .. } | GivesWay::ToOthers { .. } => return None,
             };
             Some(((Reverse(rank), holds, idle), *number))
         });
@@ -618,6 +616,16 @@ mod tests {
         assert!(stays.ended.load(Ordering::Relaxed), "for one that holds fewer");
         drop((held, own));
         assert_eq!(places.taken(), 2);
+    }
+
+    #[test]
+    fn what_a_larger_taker_does_not_use_gives_way_although_places_are_free() {
+        let places = Places::new(&RULE, 16);
+        let held: Vec<_> = (0..12).map(|_| take(&places, 1, Some(1), false).unwrap()).collect();
+        let other: Vec<_> = std::iter::from_fn(|| take(&places, 2, None, false)).collect();
+        assert_eq!(other.len(), 8, "three at first, and then as many as the larger one");
+        assert_eq!(held.iter().filter(|one| ended(one)).count(), 5);
+        assert!(places.taken() < 16, "there is still one for a third");
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod parts;
 mod rules;
 mod secrets;
 mod transport;

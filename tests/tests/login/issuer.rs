@@ -27,7 +27,7 @@ use ring::{
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair},
 };
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::RESOURCE;
 
@@ -93,6 +93,8 @@ struct Shared {
     /// What is said of tokens that say nothing themselves.
     known: Mutex<HashMap<String, Value>>,
     introspected: AtomicUsize,
+    /// Whether questions about tokens that it does not know are left without an answer.
+    slow: watch::Sender<bool>,
     /// Who asked last, as name and password.
     asked_as: Mutex<Option<String>>,
 }
@@ -140,6 +142,11 @@ impl Issuer {
     /// Lets it know a token that says nothing itself.
     pub fn know(&self, token: &str, claims: Value) {
         self.shared.known.lock().insert(token.to_owned(), claims);
+    }
+
+    /// Lets it answer no question about a token that it does not know, until it is told otherwise.
+    pub fn set_slow_about_unknown(&self, slow: bool) {
+        self.shared.slow.send_replace(slow);
     }
 
     /// How often it was asked about such tokens.
@@ -208,7 +215,11 @@ async fn introspect(State(shared): State<Arc<Shared>>, headers: HeaderMap, body:
     let basic = headers["authorization"].to_str().unwrap().strip_prefix("Basic ").unwrap().to_owned();
     *shared.asked_as.lock() = Some(String::from_utf8(STANDARD.decode(basic).unwrap()).unwrap());
     let token = body.strip_prefix("token=").unwrap().split('&').next().unwrap();
-    let mut said = shared.known.lock().get(token).cloned().unwrap_or_else(|| json!({}));
+    let known = shared.known.lock().get(token).cloned();
+    if known.is_none() {
+        shared.slow.subscribe().wait_for(|slow| !slow).await.unwrap();
+    }
+    let mut said = known.unwrap_or_else(|| json!({}));
     said["active"] = json!(said.get("aud").is_some() || said.get("sub").is_some());
     said.to_string().into_response()
 }

@@ -2,10 +2,11 @@
 //! while a provider changes its keys or is not there.
 
 #![expect(clippy::disallowed_methods, reason = "tests read what wharf wrote")]
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod issuer;
 mod keys;
+mod parts;
 mod providers;
 mod quotas;
 mod roles;

@@ -15,3 +15,4 @@ mod control;
 mod greedy;
 mod guests;
 mod operators;
+mod parts;

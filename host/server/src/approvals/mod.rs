@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use wharf_sandbox::places::{Places, Rule};
+use wharf_sandbox::places::{Occupant, Places, Rule};
 
 use self::{kept::Kept, remembered::Principals, ticket::Tickets};
 use crate::{
@@ -34,7 +34,8 @@ pub static COMMANDS: Rule = Rule {
     until: "the program has answered, or 120 s after the call began to wait",
     asking: "held while the program asks its person: the program is the question",
     gone: "given back, and the program is killed, when the call is given up",
-    gives_way: "nothing; a call waits for its turn, and the client for which the fewest programs run is next",
+    gives_way: "calls of clients that have been gone for 5 seconds, to clients for which fewer programs run and to further calls of the \
+                same client; others wait for their turn, and the client for which the fewest programs run is next",
     old: Duration::MAX,
 };
 
@@ -73,18 +74,18 @@ impl Approvals {
         })
     }
 
-    /// Asks the operator's program. It is told of the call in JSON on stdin, and answers with one word: `yes`, `session` or
+    /// Asks the operator's program for a call, which may give way if its client is gone. It is told of the call in JSON on stdin, and answers with one word: `yes`, `session` or
     /// `always`. Anything else is a no; the error says what went wrong, if it did.
     pub async fn ask_program(
         &self,
-        party: Party,
+        (party, call): (Party, Arc<dyn Occupant>),
         command: &[String],
         told: &str,
         longest: Remember,
     ) -> Result<Option<Remember>> {
         let _waits = self.waiting.take(party)?;
         let asked = async {
-            let _turn = self.commands.wait(party).await;
+            let _turn = self.commands.wait_for(party, call).await;
             program::run(command, told.as_bytes(), MAX_PRINTED_BYTES, COMMAND).await
         };
         let printed = tokio::time::timeout(COMMAND, asked).await.context("too many calls wait for it")??;
@@ -100,9 +101,21 @@ impl Approvals {
 #[cfg(test)]
 mod tests {
     use futures_util::future::join_all;
+    use wharf_sandbox::places::GivesWay;
 
     use super::*;
     use crate::base::party::named;
+
+    /// A call whose client is there.
+    struct Stays;
+
+    impl Occupant for Stays {
+        fn gives_way(&self) -> Option<GivesWay> {
+            None
+        }
+
+        fn end(&self) {}
+    }
 
     /// Asks a program that first adds a line to this file, and then does this.
     fn command(asked: &std::path::Path, then: &str) -> Vec<String> {
@@ -116,7 +129,8 @@ mod tests {
         let approvals = Approvals::new(None).unwrap();
         let (ann, ben) = (named("ann"), named("ben"));
         let pending = command(&asked, "sleep 600");
-        let mut hers = Box::pin(join_all((0..300).map(|_| approvals.ask_program(ann, &pending, "", Remember::Never))));
+        let ask = |party, command| approvals.ask_program((party, Arc::new(Stays)), command, "", Remember::Never);
+        let mut hers = Box::pin(join_all((0..300).map(|_| ask(ann, &pending))));
         let yes = command(&asked, "echo yes");
         tokio::select! {
             _ = &mut hers => panic!("none of them can end, except those that are refused"),
@@ -124,7 +138,7 @@ mod tests {
                 while std::fs::read(&asked).unwrap_or_default().len() < 6 {
                     tokio::task::yield_now().await;
                 }
-                approvals.ask_program(ben, &yes, "", Remember::Never).await
+                ask(ben, &yes).await
             } => assert_eq!(his.unwrap(), Some(Remember::Never)),
         }
         assert_eq!(std::fs::read(&asked).unwrap().len(), 7);

@@ -85,11 +85,15 @@ impl Occupant for Approval {
 
 impl Default for Principals {
     fn default() -> Self {
-        Self { places: Places::new(&REMEMBERED, MAX_APPROVALS), all: Mutex::default() }
+        Self::new(MAX_APPROVALS)
     }
 }
 
 impl Principals {
+    fn new(whole: usize) -> Self {
+        Self { places: Places::new(&REMEMBERED, whole), all: Mutex::default() }
+    }
+
     /// Whether such calls of this client were approved of.
     pub fn has(&self, principal: &Principal, kind: &Kind) -> bool {
         let all = self.all.lock();
@@ -124,7 +128,8 @@ mod tests {
 
     #[test]
     fn one_client_with_many_approvals_leaves_room_for_others() {
-        let principals = Principals::default();
+        const WHOLE: usize = 64;
+        let principals = Principals::new(WHOLE);
         let kind = |number: usize| {
             let mut bytes = [0; 32];
             bytes[..8].copy_from_slice(&number.to_be_bytes());
@@ -132,19 +137,19 @@ mod tests {
         };
         let of = |name: &str| (Principal::Named(name.into()), named(name));
         let (ann, her) = of("ann");
-        for number in 0..MAX_APPROVALS {
+        for number in 0..WHOLE {
             // As many of her calls are approved of as she likes; the oldest are asked about again.
             principals.add(&ann, her, kind(number)).unwrap();
         }
-        assert_eq!(principals.places.taken(), MAX_APPROVALS / 4 * 3);
-        assert!(!principals.has(&ann, &kind(0)) && principals.has(&ann, &kind(MAX_APPROVALS - 1)));
+        assert_eq!(principals.places.taken(), WHOLE / 4 * 3);
+        assert!(!principals.has(&ann, &kind(0)) && principals.has(&ann, &kind(WHOLE - 1)));
         // Many names of few approvals each are not refused either.
-        for number in 0..MAX_APPROVALS / 2 {
+        for number in 0..WHOLE / 2 {
             let (one, party) = of(&format!("client {number}"));
             principals.add(&one, party, kind(1)).unwrap();
             assert!(principals.has(&one, &kind(1)), "{number}");
         }
-        assert_eq!(principals.places.taken(), MAX_APPROVALS);
-        assert_eq!(principals.all.lock().values().map(HashMap::len).sum::<usize>(), MAX_APPROVALS);
+        assert_eq!(principals.places.taken(), WHOLE);
+        assert_eq!(principals.all.lock().values().map(HashMap::len).sum::<usize>(), WHOLE);
     }
 }

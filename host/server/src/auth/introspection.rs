@@ -20,7 +20,7 @@ use super::{
     settings::{Introspection, is_safe},
 };
 use crate::{
-    base::{party::Party, text::escaped},
+    base::{party::Party, refusals::Refusals},
     egress::{secrets::Vault, tls::Tls},
 };
 
@@ -69,6 +69,8 @@ pub struct Introspector {
     vault: Vault,
     tls: Arc<Tls>,
     url: OnceCell<String>,
+    /// Tells the operator what is wrong, at a limited rate.
+    told: Refusals,
     turns: Arc<Places>,
     /// Room for requests that wait for their turn.
     waiting: Arc<Places>,
@@ -85,6 +87,7 @@ impl Introspector {
             settings: settings.clone(),
             tls: Arc::clone(tls),
             url: OnceCell::new(),
+            told: Refusals::default(),
             turns: Places::new(&ASKED, AT_ONCE),
             waiting: Places::new(&WAITING_TO_ASK, WAITING),
             asked: Mutex::default(),
@@ -93,14 +96,17 @@ impl Introspector {
 
     /// `party`: who is known to have sent the token, which is an address unless the token was good a while ago.
     pub async fn ask(&self, token: &str, party: Party) -> Said {
-        let _waits = self.waiting.take(party).map_err(|full| self.cannot(&full.into()))?;
+        let _waits = self.waiting.take(party).map_err(|full| self.cannot(party, &full.into()))?;
         let ask = async {
             let turn = tokio::time::timeout(TURN, self.turns.wait(party)).await;
             let _turn = turn.context("too many tokens wait to be asked about")?;
             self.exchange(token).await
         };
         // If the client that asks leaves, the next one that waits for the answer asks again.
-        self.question(token).get_or_init(|| async { ask.await.map_err(|error| self.cannot(&error)) }).await.clone()
+        self.question(token)
+            .get_or_init(|| async { ask.await.map_err(|error| self.cannot(party, &error)) })
+            .await
+            .clone()
     }
 
     /// The question about this token, if somebody waits for its answer already, else a new one.
@@ -116,9 +122,11 @@ impl Introspector {
         })
     }
 
-    fn cannot(&self, error: &anyhow::Error) {
+    fn cannot(&self, party: Party, error: &anyhow::Error) {
         // The error never repeats what was sent.
-        tracing::warn!("{} cannot be asked about tokens: {}", self.issuer, escaped(&format!("{error:#}")));
+        self.told.say_about(party, "tokens, because their issuer cannot be asked about them", || {
+            format!("{}: {error:#}", self.issuer)
+        });
     }
 
     async fn exchange(&self, token: &str) -> Result<Option<Map<String, Value>>> {

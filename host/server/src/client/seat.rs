@@ -204,6 +204,21 @@ pub fn no_place(full: &Full) -> RpcError {
     RpcError::internal(format!("{full}; try again"))
 }
 
+/// The occupant of another place that a request holds while it waits, such as a program that asks a person: it gives way when the request
+/// itself does.
+pub struct OfRequest<S>(pub S);
+
+impl<S: std::ops::Deref<Target = Seat> + Send + Sync> Occupant for OfRequest<S> {
+    fn gives_way(&self) -> Option<GivesWay> {
+        let occupant = self.0.held.lock().as_ref()?.occupant.clone();
+        occupant?.gives_way()
+    }
+
+    fn end(&self) {
+        self.0.end();
+    }
+}
+
 /// The occupant of the place of a request whose client may be gone.
 pub struct Left<S> {
     /// What ends the request.

@@ -2,6 +2,8 @@
 //! its person, or a program of the operator does. An approval is good for the one call that it was asked for, or, if the person
 //! wants that and the operator allows it, for further calls of the same kind.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use wharf_protocol::{Object, RpcError, model::Question, revision::Era};
 use wharf_sandbox::model::Abilities;
@@ -23,7 +25,7 @@ use crate::{
         text::toml_header,
     },
     bridge,
-    client::{context::Context, session::PERSON},
+    client::{context::Context, seat::OfRequest, session::PERSON},
     config::approvals::{Asker, Confirm, Remember, Which},
     observe::{journal::Event, record::Approval},
 };
@@ -184,8 +186,9 @@ impl Gate<'_> {
 
     async fn ask_program(&self, command: &[String]) -> Result<Answered, Failed> {
         let approvals = &self.ctx.server.approvals;
+        let asking = Arc::new(OfRequest(self.ctx.seat()));
         let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string()));
-        match approvals.ask_program(self.ctx.party, command, &told, self.longest()).await {
+        match approvals.ask_program((self.ctx.party, asking), command, &told, self.longest()).await {
             Ok(Some(remember)) => Ok(Answered::Yes(remember)),
             Ok(None) => Ok(Answered::No("The operator's program for approvals said no; nothing was run.".into())),
             Err(error) => {
@@ -295,7 +298,7 @@ impl Gate<'_> {
     }
 
     async fn keep(&self) -> anyhow::Result<()> {
-        let server = std::sync::Arc::clone(&self.ctx.server);
+        let server = Arc::clone(&self.ctx.server);
         let approval = kept::Approval::of(&self.subject, &self.ctx.principal().to_string());
         let keep = server.tracker.clone().spawn_blocking(move || match &server.approvals.kept {
             Some(kept) => kept.add(approval),

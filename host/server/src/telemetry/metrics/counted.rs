@@ -10,16 +10,19 @@ use std::{
 };
 
 use wharf_protocol::{Method, Revision};
-use wharf_sandbox::network::HttpUse;
+use wharf_sandbox::{network::HttpUse, places::Rule};
 
 use super::{
     family::{Family, Kind, Labels, Value},
     store::{Counter, Histogram, Table},
 };
-use crate::observe::{
-    journal::Event,
-    meter::{Answered, Meter},
-    record::{Action, CallRecord, Ended},
+use crate::{
+    base::party::{Party, named},
+    observe::{
+        journal::Event,
+        meter::{Answered, Meter},
+        record::{Action, CallRecord, Ended},
+    },
 };
 
 /// What does not fit, and what is not known by name.
@@ -28,6 +31,30 @@ const OTHER: &str = "_OTHER";
 const MAX_SERIES: usize = 2000;
 /// The same for plugins.
 const MAX_PLUGINS: usize = 1000;
+
+/// Series of durations.
+pub static SERIES: Rule = Rule {
+    of: "series of metrics for tools",
+    number: "2000",
+    taker: "plugin",
+    until: "wharf ends",
+    asking: "not held: they belong to no call",
+    gone: "held: they belong to no client",
+    gives_way: "nothing; further tools of the plugin count as `_OTHER`",
+    old: Duration::MAX,
+};
+
+/// What is counted for each plugin. Only the operator decides how many plugins there are.
+pub static PLUGINS: Rule = Rule {
+    of: "series of metrics for plugins",
+    number: "1000, and 4000 for loads",
+    taker: "operator",
+    until: "wharf ends",
+    asking: "not held: they belong to no call",
+    gone: "held: they belong to no client",
+    gives_way: "nothing; further plugins count as `_OTHER`",
+    old: Duration::MAX,
+};
 
 /// The errors that requests are refused with, as `error.type` has them. Codes that are not here count as others.
 const REFUSALS: [&str; 12] = [
@@ -113,9 +140,9 @@ pub struct Counters {
 impl Default for Counters {
     fn default() -> Self {
         Self {
-            operations: Table::new(MAX_SERIES),
-            plugins: Table::new(MAX_PLUGINS),
-            loads: Table::new(4 * MAX_PLUGINS),
+            operations: Table::new(&SERIES, MAX_SERIES),
+            plugins: Table::new(&PLUGINS, MAX_PLUGINS),
+            loads: Table::new(&PLUGINS, 4 * MAX_PLUGINS),
             configs: Default::default(),
             sessions: Default::default(),
         }
@@ -123,9 +150,18 @@ impl Default for Counters {
 }
 
 impl Counters {
-    fn operation(&self, method: Method, tool: &Arc<str>, error: &'static str, revision: Revision) -> Arc<Histogram> {
+    /// `plugin`: whose place a series for this tool takes.
+    fn operation(
+        &self,
+        method: Method,
+        (plugin, tool): (&str, &Arc<str>),
+        error: &'static str,
+        revision: Revision,
+    ) -> Arc<Histogram> {
         let (method, tool, revision) = (method.as_str(), Arc::clone(tool), revision.as_str());
-        self.operations.get(Operation { method, tool, error, revision }, |one| match one.tool.is_empty() {
+        let party = || if tool.is_empty() { Party::SOLE } else { named(("plugin", plugin)) };
+        let operation = Operation { method, tool: Arc::clone(&tool), error, revision };
+        self.operations.get(operation, party, |one| match one.tool.is_empty() {
             // Without a tool, there are only so many.
             true => one,
             false => Operation { tool: OTHER.into(), ..one },
@@ -133,7 +169,7 @@ impl Counters {
     }
 
     fn plugin(&self, id: &str) -> Arc<PluginMeter> {
-        self.plugins.get(Cow::Owned(id.to_owned()), |_| Cow::Borrowed(OTHER))
+        self.plugins.get(Cow::Owned(id.to_owned()), || Party::SOLE, |_| Cow::Borrowed(OTHER))
     }
 
     /// A run, or a refusal, of which it is known which tool it is for.
@@ -145,9 +181,13 @@ impl Counters {
         match (&record.refusal, tool.took.get(revision as usize).and_then(|took| took.get(place(record.ended)))) {
             (None, Some(took)) => {
                 let error = record.ended.error_type().unwrap_or_default();
-                took.get_or_init(|| self.operation(Method::CallTool, &tool.name, error, revision)).add(record.took);
+                let of = (&*record.plugin, &tool.name);
+                took.get_or_init(|| self.operation(Method::CallTool, of, error, revision)).add(record.took);
             }
-            _ => self.operation(Method::CallTool, &tool.name, error_type(record), revision).add(record.took),
+            _ => {
+                let of = (&*record.plugin, &tool.name);
+                self.operation(Method::CallTool, of, error_type(record), revision).add(record.took);
+            }
         }
         tool.plugin.add(record, 0);
         true
@@ -203,7 +243,7 @@ impl Meter for Counters {
             (Method::CallTool, false) => name.as_str().into(),
             _ => Arc::default(),
         };
-        self.operation(*method, &tool, error_type(record), facts.revision).add(record.took);
+        self.operation(*method, (&record.plugin, &tool), error_type(record), facts.revision).add(record.took);
         if !record.plugin.is_empty() {
             self.plugin(&record.plugin).add(record, 0);
         }
@@ -211,7 +251,7 @@ impl Meter for Counters {
 
     fn answered(&self, answered: &Answered) {
         let error = answered.error.map_or("", |code| known(&code.to_string()));
-        self.operation(answered.method, &Arc::default(), error, answered.revision).add(answered.took);
+        self.operation(answered.method, ("", &Arc::default()), error, answered.revision).add(answered.took);
     }
 
     fn noted(&self, event: &Event) {
@@ -226,7 +266,7 @@ impl Meter for Counters {
             Event::Granted { .. } | Event::Approved { .. } => return,
         };
         let load = Load { plugin: Cow::Owned(plugin.clone()), outcome };
-        self.loads.get(load, |one| Load { plugin: Cow::Borrowed(OTHER), ..one }).add(1);
+        self.loads.get(load, || Party::SOLE, |one| Load { plugin: Cow::Borrowed(OTHER), ..one }).add(1);
     }
 
     fn opened(&self, revision: Revision) {
@@ -363,9 +403,13 @@ mod tests {
     }
 
     fn begun(tool: &str, slot: Option<&Slot>) -> Begun<'static> {
+        begun_by("p", tool, slot)
+    }
+
+    fn begun_by(plugin: &str, tool: &str, slot: Option<&Slot>) -> Begun<'static> {
         Begun {
             principal: Some(Principal::Process),
-            plugin: "p".into(),
+            plugin: plugin.into(),
             digest: [1; 32],
             request: Some(RequestFacts::new(Revision::NEWEST, "1".into())),
             action: Action::Request { method: Method::CallTool, name: tool.into() },
@@ -402,12 +446,21 @@ mod tests {
     #[test]
     fn tools_beyond_the_bound_are_others() {
         let (counters, observers) = told();
-        for tool in 0..MAX_SERIES + 500 {
+        for tool in 0..MAX_SERIES {
             drop(observers.begin(|| begun(&format!("t{tool}"), Some(&Slot::default()))).stop(Ended::Done));
         }
-        assert_eq!(counters.operations.entries().len(), MAX_SERIES + 1);
-        let others = counters.operations.entries().into_iter().find(|(one, _)| &*one.tool == OTHER).unwrap();
-        assert_eq!(others.1.counts().count(), 500);
+        let (part, rest) = (MAX_SERIES / 4 * 3, MAX_SERIES / 4);
+        assert_eq!(counters.operations.entries().len(), part + 1, "what one plugin may have, and the others");
+        let of = |tool: &str| {
+            let found = counters.operations.entries().into_iter().find(|(one, _)| &*one.tool == tool);
+            found.map_or(0, |(_, took)| took.counts().count())
+        };
+        assert_eq!(of(OTHER), u64::try_from(rest).unwrap());
+        // The tools of another plugin still have their names.
+        for slot in [Some(&Slot::default()), None] {
+            drop(observers.begin(|| begun_by("q", "mine", slot)).stop(Ended::Done));
+        }
+        assert_eq!(of("mine"), 2);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use wharf_sandbox::places::{Place, Places, Rule};
+
+use crate::base::party::Party;
 
 /// The upper bounds of the buckets of all histograms, in seconds: from a call in a fresh sandbox to one that waits for a person.
 pub const BOUNDS: [f64; 19] = [
@@ -77,28 +80,37 @@ impl Histogram {
 
 /// Something to count in for each key, of which there are at most so many.
 pub struct Table<K, V> {
-    most: usize,
-    all: Mutex<BTreeMap<K, Arc<V>>>,
+    places: Arc<Places>,
+    all: Mutex<BTreeMap<K, One<V>>>,
+}
+
+struct One<V> {
+    counted: Arc<V>,
+    /// None: it is what does not fit.
+    _place: Option<Place>,
 }
 
 impl<K: Ord + Clone, V: Default> Table<K, V> {
-    pub fn new(most: usize) -> Self {
-        Self { most, all: Mutex::default() }
+    pub fn new(rule: &'static Rule, most: usize) -> Self {
+        Self { places: Places::new(rule, most), all: Mutex::default() }
     }
 
-    /// What is counted in for this key, or for `other` if there is no room for one more. Keys like `other` have to be few.
-    pub fn get(&self, key: K, other: impl FnOnce(K) -> K) -> Arc<V> {
+    /// What is counted in for this key, or for `other` if this party has no place for one more. Keys like `other` have to be few.
+    pub fn get(&self, key: K, party: impl FnOnce() -> Party, other: impl FnOnce(K) -> K) -> Arc<V> {
         let mut all = self.all.lock();
         if let Some(found) = all.get(&key) {
-            return Arc::clone(found);
+            return Arc::clone(&found.counted);
         }
-        let key = if all.len() < self.most { key } else { other(key) };
-        Arc::clone(all.entry(key).or_default())
+        let (key, place) = match self.places.take(party()) {
+            Ok(place) => (key, Some(place)),
+            Err(_) => (other(key), None),
+        };
+        Arc::clone(&all.entry(key).or_insert_with(|| One { counted: Arc::default(), _place: place }).counted)
     }
 
     /// What there is at the moment.
     pub fn entries(&self) -> Vec<(K, Arc<V>)> {
-        self.all.lock().iter().map(|(key, value)| (key.clone(), Arc::clone(value))).collect()
+        self.all.lock().iter().map(|(key, one)| (key.clone(), Arc::clone(&one.counted))).collect()
     }
 }
 
@@ -121,11 +133,22 @@ mod tests {
         assert!(BOUNDS.is_sorted());
     }
 
+    static RULE: Rule = Rule {
+        of: "series",
+        number: "",
+        taker: "plugin",
+        until: "",
+        asking: "",
+        gone: "",
+        gives_way: "",
+        old: Duration::MAX,
+    };
+
     #[test]
     fn tables_do_not_grow_beyond_their_bound() {
-        let table: Table<&str, Counter> = Table::new(2);
+        let table: Table<&str, Counter> = Table::new(&RULE, 2);
         for key in ["a", "b", "c", "d", "a"] {
-            table.get(key, |_| "_OTHER").add(1);
+            table.get(key, || Party::SOLE, |_| "_OTHER").add(1);
         }
         let all: Vec<_> = table.entries().into_iter().map(|(key, counter)| (key, counter.get())).collect();
         assert_eq!(all, [("_OTHER", 2), ("a", 2), ("b", 1)]);

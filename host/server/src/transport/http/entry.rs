@@ -39,7 +39,8 @@ pub async fn enter(server: &Server, request: HttpRequest, profile: Option<&str>)
             Ok(Entered { request, peer, caller, party })
         }
         Err(refusal) => {
-            server.refusals.say_of(refusal.what(), || refusal.detail(request.headers(), peer.remote()));
+            let from = stranger(peer.remote().address());
+            server.refusals.say_about(from, refusal.what(), || refusal.detail(request.headers(), peer.remote()));
             Err(turn_away(server, refusal, request, profile).await)
         }
     }
