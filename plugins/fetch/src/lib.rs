@@ -8,10 +8,14 @@ use url::Url;
 use wharf_sdk::{Content, Message, PromptResult, Role, http, prelude::*};
 
 mod charset;
+#[cfg(test)]
+mod hostile;
 mod markdown;
 mod page;
+mod parse;
 mod robots;
 mod visit;
+mod weight;
 
 use visit::Visit;
 

@@ -4,12 +4,14 @@
 //! It walks the tree once. Of what stands around an element, its conversion sees no more than a [`Place`], so that the work does not
 //! grow with how elements are nested, except for cells of tables within tables.
 
-use dom_query::{Document, NodeRef};
+use std::{cell::RefCell, collections::HashMap};
+
+use dom_query::{NodeId, NodeRef};
 use url::Url;
 
 /// What there is around an element that changes how it is written.
-#[derive(Clone, Copy, Default)]
-struct Place {
+#[derive(Clone, Copy)]
+struct Place<'a> {
     /// Within a heading or a cell, where nothing may begin a line.
     inline: bool,
     /// Within code, where characters stand for themselves.
@@ -22,11 +24,25 @@ struct Place {
     lists: usize,
     /// How many list items stand before it in its list.
     earlier: u64,
+    heads: &'a Heads,
 }
 
-/// A fragment of HTML as Markdown. The walk needs a piece of the stack for each level, so who calls sees to it that there are few.
-pub fn from_html(html: &str) -> String {
-    element(&Document::fragment(html).root(), Place::default()).trim_matches('\n').to_owned()
+/// All that is in a tree as Markdown. The walk needs a piece of the stack for each level, so the caller sees to it that there are few.
+pub fn from_tree(root: &NodeRef) -> String {
+    let heads = Heads::default();
+    let place = Place { inline: false, verbatim: false, pre: false, item: false, lists: 0, earlier: 0, heads: &heads };
+    element(root, place).trim_matches('\n').to_owned()
+}
+
+/// Which tables have a head, as far as somebody has asked: each of their bodies does.
+#[derive(Default)]
+struct Heads(RefCell<HashMap<NodeId, bool>>);
+
+impl Heads {
+    fn has(&self, table: &NodeRef) -> bool {
+        let look = || table.descendants_it().any(|inner| inner.has_name("thead"));
+        *self.0.borrow_mut().entry(table.id).or_insert_with(look)
+    }
 }
 
 /// An element with all that is in it.
@@ -39,6 +55,7 @@ fn element(node: &NodeRef, place: Place) -> String {
         item: place.item || &*name == "li",
         lists: place.lists + usize::from(&*name == "ul"),
         earlier: 0,
+        heads: place.heads,
     };
     let text = children(node, &name, inner);
     convert(node, &name, text, place)
@@ -144,7 +161,7 @@ fn convert(node: &NodeRef, name: &str, text: String, place: Place) -> String {
         "caption" => format!("{}\n\n", text.trim()),
         "figcaption" => format!("\n\n{}\n\n", text.trim()),
         "td" | "th" => format!(" {}{}", text.trim().replace('\n', " "), " |".repeat(columns(node))),
-        "tr" => row(node, &text),
+        "tr" => row(node, &text, place),
         _ if is_heading(name) => heading(name, text, place),
         _ => text,
     }
@@ -374,7 +391,7 @@ fn columns(cell: &NodeRef) -> usize {
 }
 
 /// A row of a table; the first one with the line below the head that makes a table of it.
-fn row(node: &NodeRef, text: &str) -> String {
+fn row(node: &NodeRef, text: &str, place: Place) -> String {
     let parent = node.parent();
     let parent_name = parent.as_ref().map(name).unwrap_or_default();
     let text = format!("|{text}\n");
@@ -390,7 +407,7 @@ fn row(node: &NodeRef, text: &str) -> String {
     let is_head =
         cells.iter().all(|cell| cell.has_name("th")) || (parent_name == "thead" && within(&parent, "tr") == 1);
     let table = || parent.as_ref().and_then(NodeRef::parent);
-    let no_head = parent_name != "tbody" || within(&table(), "thead") == 0;
+    let no_head = parent_name != "tbody" || !table().is_some_and(|table| place.heads.has(&table));
     let first_body =
         parent_name == "tbody" && parent.as_ref().is_some_and(|body| body.prev_element_sibling().is_none());
     if is_head {
@@ -404,7 +421,13 @@ fn row(node: &NodeRef, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dom_query::Document;
+
     use super::*;
+
+    fn from_html(html: &str) -> String {
+        from_tree(&Document::fragment(html).root())
+    }
 
     /// Fragments, and what markdownify 1.2 makes of them.
     #[test]

@@ -1,17 +1,14 @@
 //! What a model gets to read of an answer: a page as Markdown, without what stands around its contents, and anything else as it is;
 //! and of that the part that was asked for.
 
-use dom_query::Document;
 use dom_smoothie::{Config, Readability};
 use wharf_sdk::{Error, Result, http::Response};
 
-use crate::{charset, markdown};
-
-/// How deep elements may be nested. Each level takes a piece of the stack.
-const DEEPEST: usize = 400;
-
-/// How many elements a page may have: weighing them takes time.
-const MOST_ELEMENTS: usize = 100_000;
+use crate::{
+    charset, markdown,
+    parse::{self, MOST_ELEMENTS},
+    weight::{self, DEEPEST},
+};
 
 const NOT_SIMPLIFIED: &str = "<error>Page failed to be simplified from HTML</error>";
 
@@ -41,17 +38,20 @@ fn content_type(response: &Response) -> String {
 }
 
 fn simplified(html: &str) -> Result<String> {
-    let document = Document::from(html);
-    for (count, node) in document.root().descendants_it().filter(|node| node.is_element()).enumerate() {
-        if count >= MOST_ELEMENTS || node.ancestors_it(None).take(DEEPEST).count() == DEEPEST {
-            return Err(Error::failed(format!(
-                "This page has more than {MOST_ELEMENTS} elements, or nests them more than {DEEPEST} deep, so that it cannot be \
-                 simplified; ask for it with raw = true."
-            )));
-        }
-    }
-    let article = Readability::with_document(document, None, Some(Config::default())).and_then(|mut page| page.parse());
-    let text = article.map(|article| markdown::from_html(&article.content)).unwrap_or_default();
+    let too_much = || {
+        Error::failed(format!(
+            "This page has more than {MOST_ELEMENTS} elements, nests them more than {DEEPEST} deep, or is too much work in another way, \
+             so that it cannot be simplified; ask for it with raw = true."
+        ))
+    };
+    let light = |html: &str| parse::page(html).filter(weight::is_light).ok_or_else(too_much);
+    let article =
+        Readability::with_document(light(html)?, None, Some(Config::default())).and_then(|mut page| page.parse());
+    let text = match article {
+        // It is a text again, which may be read in another way than the page was.
+        Ok(article) => markdown::from_tree(&light(&article.content)?.root()),
+        Err(_) => String::new(),
+    };
     Ok(if text.trim().is_empty() { NOT_SIMPLIFIED.to_owned() } else { text })
 }
 

@@ -1,0 +1,134 @@
+//! Pages that are made to be much work. None takes much longer than an ordinary page of the same size.
+
+use std::time::{Duration, Instant};
+
+use wharf_sdk::http::Response;
+
+use crate::page;
+
+const BYTES: usize = 1_500_000;
+/// How many times as long as the ordinary page any other may take.
+const RATIO: u32 = 10;
+
+fn repeated(unit: &str) -> String {
+    unit.repeat(BYTES / unit.len())
+}
+
+fn numbered(unit: impl Fn(usize) -> String) -> String {
+    let mut all = String::new();
+    for number in 0.. {
+        if all.len() >= BYTES {
+            break;
+        }
+        all += &unit(number);
+    }
+    all
+}
+
+/// How long it takes to simplify a page, or to see that it is too much work.
+fn took(html: &str) -> (Duration, bool) {
+    let headers = vec![("content-type".to_owned(), b"text/html".to_vec())];
+    let response = Response { status: 200, headers, body: html.into() };
+    let began = Instant::now();
+    let read = page::read(&response, false);
+    (began.elapsed(), read.is_ok())
+}
+
+#[test]
+fn no_page_takes_much_longer_than_an_ordinary_one() {
+    let paragraph =
+        "<div class=\"a b\"><p>Some words of an ordinary page, with <a href=\"/x\">a link</a>, and more.</p></div>\n";
+    let (ordinary, is_read) = took(&format!("<html><body><article>{}</article></body></html>", repeated(paragraph)));
+    assert!(is_read);
+    let within = |around: &str, times: usize, unit: &str| format!("{}{}", around.repeat(times), repeated(unit));
+    let half = |unit: &str| unit.repeat(BYTES / 2 / unit.len());
+    let fonts = |count: usize| (0..count).map(|number| format!("<font a={number}>")).collect::<String>();
+    let deep = format!("{}x{}", "<div>".repeat(390), "</div>".repeat(390));
+    let mut pages = vec![
+        // A few elements, or many pieces of a page in one.
+        ("deep text", within("<div>", 390, "some text, ")),
+        ("deep paragraphs", within("<div>", 390, "<p>some text, and more of it, a sentence.")),
+        ("deep and wide", deep.repeat(60)),
+        ("quoted lines", within("<blockquote>", 390, "a\n")),
+        ("quoted lines, less deep", within("<blockquote>", 20, "a\n")),
+        ("quoted lines of code", format!("{}<pre>{}", "<blockquote>".repeat(380), repeated("a\n"))),
+        ("lines in lists", within("<ul><li>", 190, "a\n")),
+        ("formatting in each paragraph", fonts(1000) + &repeated("<p>x")),
+        ("numbered formatting", numbered(|number| format!("<font a={number}><p>"))),
+        ("formatting out of order, deep", half("<div>") + &half("<b><p></b>")),
+        ("ends of paragraphs, deep", half("<div>") + &half("</p>")),
+        ("ends of nothing, deep", half("<div>") + &half("</x>")),
+        ("texts in a table", within("<table>", 1, "x<b>")),
+        ("elements in a table", within("<table>", 1, "<div>")),
+        ("bodies of a table", format!("<table>{}", "<tbody><tr><td>x</td></tr></tbody>".repeat(33_000))),
+        ("rows of a table", format!("<table>{}", "<tr><td>x</td></tr>".repeat(49_000))),
+        ("columns", within("<table><tr>", 1, "<td colspan=1000>")),
+        ("attributes", format!("<p {}>x", numbered(|number| format!("a{number} ")))),
+        ("the same attribute", format!("<p {}>x", repeated("a=1 "))),
+        ("attributes of the body", numbered(|number| format!("<body a{number}>"))),
+        ("an attribute without an end", format!("<p a=\"{}", repeated("a=1 "))),
+        ("signs in an attribute", format!("<p><a href=\"{}\">some text, x</a>", repeated("&"))),
+        ("signs in the title", format!("<title>{}</title><p>x", repeated("&"))),
+        ("a long class", format!("<div class=\"{}\">x", repeated("ad "))),
+        ("breaks", "<br>".repeat(90_000)),
+        ("lists and comments", "<ul></ul>".repeat(40_000) + &repeated("<!---->")),
+        ("objects in a script", format!("<script type=application/ld+json>{}</script><p>x", repeated("{\"a\":"))),
+    ];
+    for unit in [
+        "<div>",
+        "<b>",
+        "<a>",
+        "<a href=x>",
+        "<table>",
+        "<ul>",
+        "<li>",
+        "<ul><li>",
+        "<blockquote>",
+        "<table><tr><td>",
+        "<b><p>",
+        "<b><i><u><s><em>",
+        "<b><div></b>",
+        "<a><div></a>",
+        "<a><p>",
+        "<p>",
+        "<p>x",
+        "</p>",
+        "<svg>",
+        "<math><mi>",
+        "<template>",
+        "<select><option>",
+        "<button>",
+        "<nobr>",
+        "<h1>",
+        "<dd>",
+        "<script>",
+        "<script></script>",
+        "<!---->",
+        "<!--",
+        "<!x>",
+        "<?x>",
+        "&amp;",
+        "&",
+        "&ampx",
+        "&#1114111;",
+        "<",
+        "\0",
+        "x",
+        " ",
+        "\n",
+        "*",
+        "<br>",
+        "<img src=x>",
+        "<div>x</div>",
+        "<a href=x>x</a>",
+        "<font>",
+        "<table>x",
+        "<frameset>",
+    ] {
+        pages.push((unit, repeated(unit)));
+    }
+    for (name, html) in pages {
+        let (took, _) = took(&html);
+        assert!(took < ordinary * RATIO, "{name}: {took:?}, the ordinary page took {ordinary:?}");
+    }
+}
