@@ -17,6 +17,7 @@ use std::{path::PathBuf, task::Poll, time::Duration};
 pub mod client;
 pub mod exchange;
 pub mod folder;
+pub mod held;
 pub mod http;
 pub mod log;
 pub mod pipe;
@@ -26,6 +27,7 @@ pub mod terminal;
 
 pub use exchange::{Exchange, Frame};
 pub use folder::Folder;
+pub use held::Held;
 pub use http::{Server, Session};
 pub use pipe::{Ended, Pipe};
 pub use serde_json::{Value, json};

@@ -1,11 +1,8 @@
 //! Who is asked what, and what becomes of the call.
 
-use std::{
-    io::{BufRead, BufReader},
-    os::unix::fs::PermissionsExt,
-};
+use std::os::unix::fs::PermissionsExt;
 
-use e2e::{Folder, PATIENCE, Pipe, Value, given, is_error, json, text};
+use e2e::{Folder, Held, Pipe, Value, given, is_error, json, text};
 
 use crate::{Questions, accept, answering, asked, asking, can_ask, files, write, written};
 
@@ -219,26 +216,15 @@ async fn a_program_of_the_operator_answers() {
 async fn what_the_program_started_ends_with_it() {
     for how in ["the client cancels", "the client goes", "wharf is ended", "wharf is ended at once"] {
         let folder = Folder::new();
-        let held = folder.join("held");
-        assert!(std::process::Command::new("mkfifo").arg(&held).status().unwrap().success());
-        let program = folder.write("approve", format!("#!/bin/sh\nexec 3>{held:?}\nsleep 60 &\necho asks >&3\nwait\n"));
+        let mut held = Held::new(&folder);
+        let program = folder.write("approve", format!("#!/bin/sh\n{}\n", held.script));
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
         files(&folder, "confirm = \"writes\"", &format!("[approvals]\nask = {{ command = [{program:?}] }}"));
-        let (tell, asks) = tokio::sync::oneshot::channel();
-        let (gone, is_gone) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || {
-            let mut held = BufReader::new(std::fs::File::open(held).unwrap());
-            held.read_line(&mut String::new()).unwrap();
-            tell.send(()).ok();
-            // The end of it is that no process has the other end open.
-            held.read_line(&mut String::new()).unwrap();
-            gone.send(()).ok();
-        });
         let mut pipe = Pipe::start(&folder, &["run"]);
         pipe.legacy("2025-03-26", json!({})).await;
         let call = json!({ "name": "write_file", "arguments": write(&folder, "a.txt", "one") });
         let id = pipe.begin("tools/call", call).await;
-        asks.await.unwrap();
+        held.begun().await;
         let left = match how {
             "the client cancels" => {
                 pipe.cancel(&id).await;
@@ -258,7 +244,7 @@ async fn what_the_program_started_ends_with_it() {
                 None
             }
         };
-        tokio::time::timeout(PATIENCE, is_gone).await.unwrap_or_else(|_| panic!("{how}: it is left")).unwrap();
+        assert!(held.ends().await, "{how}: it is left");
         drop(left);
         assert_eq!(written(&folder, "a.txt"), None);
     }

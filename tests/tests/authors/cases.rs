@@ -278,10 +278,16 @@ async fn time_settings_and_variables_are_given() {
         tool = "get_current_time"
         structured = { timezone = "Europe/Paris" }
         given = { now = 2026-01-01T00:00:00Z, env = { TZ = "Europe/Paris" } }
+        [[case]]
+        name = "variables in settings"
+        tool = "get_current_time"
+        structured = { timezone = "Europe/Paris" }
+        given = { now = 2026-01-01T00:00:00Z, config = { timezone = { env = "ZONE" } }, env = { ZONE = "Europe/Paris" } }
     "#;
     let folder = project("time", "grants = { env = ['TZ'] }", cases);
     // The machine's own variable is not seen.
-    play(&folder, &["--accept"], &[("TZ", "America/Lima")]).await.shows(&["4 passed, 0 failed"]);
+    let machine = [("TZ", "America/Lima"), ("ZONE", "America/Lima")];
+    play(&folder, &["--accept"], &machine).await.shows(&["5 passed, 0 failed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

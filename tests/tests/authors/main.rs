@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cases;
+mod dev;
 mod failing;
 mod snapshots;
 mod stranger;

@@ -13,7 +13,10 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::project::{FILE, Project};
-use crate::{base::text, config};
+use crate::{
+    base::{failed::OrFailed, text},
+    config,
+};
 
 /// The paths and lengths of all files, and their contents one after the other, deflated.
 const FILES: (&[(&str, usize)], &[u8]) = include!(concat!(env!("OUT_DIR"), "/templates.rs"));
@@ -173,11 +176,11 @@ fn without(text: &str, table: &str) -> String {
 fn write(path: &Path, contents: &[u8]) -> Result<()> {
     let unwritten = || format!("{}: cannot be written", text::path(path));
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(unwritten)?;
+        fs::create_dir_all(folder).with_context(unwritten).or_failed()?;
     }
     // Nothing that is there is written over, even if it came in between.
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path).with_context(unwritten)?;
-    file.write_all(contents).with_context(unwritten)
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).with_context(unwritten).or_failed()?;
+    file.write_all(contents).with_context(unwritten).or_failed()
 }
 
 #[cfg(test)]

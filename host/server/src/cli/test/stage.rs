@@ -250,7 +250,9 @@ fn config(subject: &Subject, given: &Given, folders: &BTreeMap<String, PathBuf>,
     let written = grants.clone().try_into().map_err(|_| anyhow::anyhow!("`grants` has not the form of grants"))?;
     let parsed = Grants::parse(written, &|path| Ok(PathBuf::from(path))).context("grants")?;
     let names: BTreeSet<String> = parsed.http.0.secrets().map(str::to_owned).collect();
-    table(&mut plugin, "config")?.extend(given.config.clone());
+    let own = table(&mut plugin, "config")?;
+    own.extend(given.config.clone());
+    own.iter_mut().for_each(|(_, value)| without_variables(value, given));
     let component = subject.component.to_str().context("the path of the component is not UTF-8")?;
     plugin.insert("path".into(), component.into());
     plugin.insert("prefix".into(), "".into());
@@ -268,6 +270,21 @@ fn config(subject: &Subject, given: &Given, folders: &BTreeMap<String, PathBuf>,
 fn table<'a>(of: &'a mut toml::Table, name: &str) -> Result<&'a mut toml::Table> {
     let table = of.entry(name).or_insert_with(|| toml::Table::new().into());
     table.as_table_mut().with_context(|| format!("`{name}` is no table"))
+}
+
+/// Puts values of the test in the place of variables. Those of the machine are none of the plugin's business, whoever wrote the case.
+fn without_variables(value: &mut toml::Value, given: &Given) {
+    match value {
+        toml::Value::Table(table) => match (table.len(), table.get("env").and_then(toml::Value::as_str)) {
+            (1, Some(name)) => {
+                let stands_in = || format!("variable-of-the-test-{name}");
+                *value = given.env.get(name).cloned().unwrap_or_else(stands_in).into();
+            }
+            _ => table.iter_mut().for_each(|(_, value)| without_variables(value, given)),
+        },
+        toml::Value::Array(items) => items.iter_mut().for_each(|item| without_variables(item, given)),
+        _ => {}
+    }
 }
 
 /// Secrets that are as good as any, since no server gets them.
@@ -337,6 +354,22 @@ mod tests {
                 assert!(dir.host.starts_with(prepared.folder.path()));
                 assert_eq!(fs::read_to_string(dir.host.join("in/a.txt")).unwrap(), "x");
             }
+        }
+    }
+
+    #[test]
+    fn no_variable_of_the_machine_is_given_to_a_plugin() {
+        let mut subject = subject("");
+        subject.dev.extend(toml::toml! {
+            config = { own = { env = "PATH" }, deep = [{ in = { env = "PATH" } }], plain = { env = "PATH", more = 1 } }
+        });
+        let mut given = Given { config: toml::toml! { path = { env = "PATH" } }, ..Given::default() };
+        let path = std::env::var("PATH").unwrap();
+        for (value, times) in [("variable-of-the-test-PATH", 3), ("/of/the/case", 3)] {
+            let (config, _prepared) = prepare(&subject, &given, &here()).unwrap();
+            let json = config.plugins[0].settings.json();
+            assert_eq!((json.matches(value).count(), json.contains(&path)), (times, false), "{json}");
+            given.env.insert("PATH".into(), "/of/the/case".into());
         }
     }
 
