@@ -9,7 +9,7 @@ const SECRET: &str = "ghp_s3cr3t/with+chars=0123456789";
 /// A rule that adds the secret, and one that lets the plugin place it.
 fn rules(web: &Web) -> String {
     format!(
-        "{{ url = \"{0}/echo\", methods = \"any\", private = true, headers = {{ authorization = \"Bearer {{api}}\" }} }}, \
+        "{{ url = \"{0}/echo\", methods = \"any\", private = true, headers = {{ authorization = \"Bearer {{api}}\", x-team = \"ours\" }} }}, \
          {{ url = \"{0}/echo/placed\", methods = \"any\", private = true, secrets = [\"api\"] }}, \
          {{ url = \"{0}/plain\", methods = \"any\", private = true }}",
         web.url("")
@@ -28,14 +28,33 @@ async fn a_secret_is_sent_and_never_comes_back() {
         &mut pipe,
         json!({ "url": web.url("/echo"), "headers": {
             "Authorization": "guest", "Range": "bytes=0-3", "Host": "evil.example", "Connection": "close",
-            "Transfer-Encoding": "chunked", "Proxy-Authorization": "guest"
+            "Transfer-Encoding": "chunked", "Proxy-Authorization": "guest",
+            // What a program behind CGI or WSGI takes for the same.
+            "x_team": "guest", "X.Team": "guest", "accept_encoding": "gzip", "keep_alive": "1", "proxy_authorization": "guest",
+            "x-http-method-override": "DELETE", "x_http_method_override": "DELETE", "x-original_url": "/admin",
+            "Trailer": "x-checksum, x_team"
         } }),
     );
     let echoed: Value = serde_json::from_str(direct.await.unwrap()["body"].as_str().unwrap()).unwrap();
     assert_eq!(echoed["headers"]["authorization"], format!("Bearer {mask}"), "{echoed}");
     assert_eq!(echoed["headers"]["accept-encoding"], "identity", "{echoed}");
     assert_eq!(echoed["headers"]["host"], format!("localhost:{}", web.address.port()), "{echoed}");
-    for gone in ["range", "connection", "transfer-encoding", "proxy-authorization"] {
+    assert_eq!(echoed["headers"]["x-team"], "ours", "{echoed}");
+    for gone in [
+        "range",
+        "connection",
+        "transfer-encoding",
+        "proxy-authorization",
+        "x_team",
+        "x.team",
+        "accept_encoding",
+        "keep_alive",
+        "proxy_authorization",
+        "x-http-method-override",
+        "x_http_method_override",
+        "x-original_url",
+        "trailer",
+    ] {
         assert_eq!(echoed["headers"].get(gone), None, "{echoed}");
     }
     for path in ["/echo/base64", "/echo/hex", "/echo/percent", "/echo/split", "/echo/header", "/echo/trailers"] {

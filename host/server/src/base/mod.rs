@@ -18,6 +18,7 @@ pub mod principal;
 pub mod program;
 pub mod quota;
 pub mod random_id;
+pub mod reading;
 pub mod refusals;
 pub mod request_state;
 pub mod rewrite;

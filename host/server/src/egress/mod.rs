@@ -1,8 +1,8 @@
 //! The way out: what plugins send over HTTP, by the rules of the operator.
 //!
-//! `rule` says which requests a plugin may make, `target` what a URL means, `address` which addresses may be reached; these are
-//! pure. `connect` and `tls` make connections, `secrets` fetches what is added to requests, `mask` keeps it out of what comes back,
-//! and `network` puts them together for one plugin.
+//! `rule` says which requests a plugin may make, `target` what a URL means, `header` which names of headers are the same, `address`
+//! which addresses may be reached; these are pure. `connect` and `tls` make connections, `secrets` fetches what is added to requests,
+//! `mask` keeps it out of what comes back, and `network` puts them together for one plugin.
 //!
 //! Nothing is looked up, and no connection made, for a request that no rule allows. Plugins share neither connections nor what
 //! TLS remembers.
@@ -31,6 +31,7 @@ pub mod address;
 mod allowance;
 pub mod answers;
 pub mod connect;
+pub mod header;
 pub mod hint;
 pub mod line;
 pub mod mask;

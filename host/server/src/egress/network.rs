@@ -13,8 +13,8 @@ use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, Uri,
     header::{
-        ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE,
-        TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+        ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION, RANGE, TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
     },
     request, response,
 };
@@ -36,6 +36,7 @@ use wharf_sandbox::{
 use super::{
     allowance::{Allowance, Placeholder},
     connect::{Allowed, Connector, Dialer, Proxy, Unconnected},
+    header,
     line::{Holding, REQUESTED, REQUESTS, Used},
     mask::{Masker, Masks},
     rule::{self, HostPattern, Part, Rule, Template},
@@ -56,7 +57,7 @@ const MAX_IDLE: usize = 64;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Headers that are not a guest's to set. Runtimes of some languages set them all the same.
-const OF_CONNECTION: [HeaderName; 10] = [
+static OF_CONNECTION: [HeaderName; 10] = [
     HOST,
     EXPECT,
     CONNECTION,
@@ -219,6 +220,8 @@ impl Inner {
                 *value = sensitive(&text)?;
             }
         }
+        // A guest's own header must not stand beside one that a server may take for the same.
+        header::remove(headers, rule.headers.iter().map(|(name, _)| name.as_str()));
         for (name, Template(parts)) in &rule.headers {
             let text: String = parts
                 .iter()
@@ -233,7 +236,7 @@ impl Inner {
             return Ok(false);
         }
         // What cannot be read cannot be masked: a part of a secret, or compressed text.
-        headers.remove(RANGE);
+        header::remove(headers, [RANGE.as_str(), ACCEPT_ENCODING.as_str()].into_iter());
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         Ok(true)
     }
@@ -271,12 +274,11 @@ impl Inner {
         let sender = self.sender(allowed(rule)).ok_or(Unsent::Failed(Error::ConfigurationError))?;
         parts.uri = uri(&target, &parts.uri).map_err(|_| Unsent::Failed(Error::HttpRequestUriInvalid))?;
         // These belong to the connection, and the host to the URL that was judged, whatever the guest says.
-        for name in OF_CONNECTION {
-            parts.headers.remove(name);
-        }
-        for name in OVERRIDES {
-            parts.headers.remove(name);
-        }
+        let never = OF_CONNECTION.iter().map(HeaderName::as_str).chain(OVERRIDES);
+        header::remove(&mut parts.headers, never.clone());
+        header::remove_others(&mut parts.headers, &CONTENT_LENGTH);
+        let added = rule.headers.iter().map(|(name, _)| name.as_str());
+        header::remove_trailers(&mut parts.headers, never.chain(added));
         if parts.headers.get_all(TE).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers")) {
             parts.headers.remove(TE);
         }

@@ -7,7 +7,11 @@ use http::{HeaderName, Method};
 use serde::{Deserialize, Deserializer, de};
 use wharf_sandbox::network::HttpRefusal;
 
-use super::target::{self, Host, Scheme, Target};
+use super::{
+    header::same_header,
+    target::{self, Host, Scheme, Target},
+};
+use crate::base::reading::{Doubt, doubt_of_path};
 
 /// A rule as the file has it: a URL by itself, or a table.
 #[derive(Debug, Clone)]
@@ -219,12 +223,20 @@ impl Rule {
             },
             None => HostPattern::Is(target::host(host).map_err(|error| anyhow::anyhow!(within(error)))?),
         };
-        ensure!(!target::is_ambiguous(path), within("its path has dots or encoded slashes, which never match"));
+        if let Some(doubt) = doubt_of_path(path) {
+            bail!(within(&format!("its path {doubt}, and such paths never match")));
+        }
         let segments: Vec<String> = path.split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect();
         let headers: Vec<(HeaderName, Template)> = headers
             .into_iter()
             .map(|(name, value)| header(&name, &value).with_context(|| within("headers")))
             .collect::<Result<_>>()?;
+        for (at, (name, _)) in headers.iter().enumerate() {
+            let same = headers.iter().skip(at + 1).find(|(other, _)| same_header(name.as_str(), other.as_str()));
+            if let Some((other, _)) = same {
+                bail!(within(&format!("headers: `{name}` and `{other}` may be the same header to a server; keep one")));
+            }
+        }
         let rule = Self {
             scheme,
             host,
@@ -259,7 +271,7 @@ impl Rule {
         let path = || {
             let mut segments = target.path.split('/').skip(1);
             self.segments.is_empty()
-                || (!target::is_ambiguous(&target.path)
+                || (target.doubt.is_none()
                     && self.segments.iter().all(|wanted| segments.next() == Some(wanted.as_str())))
         };
         host && self.scheme == target.scheme && self.port == target.port && path()
@@ -363,7 +375,7 @@ fn header(name: &str, value: &toml::Value) -> Result<(HeaderName, Template)> {
     let parsed =
         HeaderName::from_bytes(name.as_bytes()).ok().with_context(|| format!("`{name}` is no header's name"))?;
     let framing = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "expect", "te", "trailer"];
-    ensure!(!framing.contains(&parsed.as_str()), "`{name}` is not for a rule to set");
+    ensure!(!framing.iter().any(|own| same_header(own, name)), "`{name}` is not for a rule to set");
     let value = value.as_str().with_context(|| format!("`{name}`: a header's value is a text"))?;
     Ok((parsed, Template::parse(value)?))
 }
@@ -385,11 +397,20 @@ pub fn find<'a>(rules: &'a [Rule], method: &Method, target: &Target) -> Result<&
         return Err(HttpRefusal::Malformed("the methods CONNECT and TRACE are never allowed"));
     }
     let best = most_exact(rules.iter().filter(|rule| rule.methods.allow(method) && rule.covers(target)));
-    let strange = || target::is_ambiguous(&target.path) && rules.iter().any(|rule| !rule.segments.is_empty());
-    best.ok_or_else(|| match strange() {
-        true => HttpRefusal::Malformed("the path has dots or encoded slashes, so no rule with a path allows it"),
-        false => HttpRefusal::NoRule,
-    })
+    let doubt = || target.doubt.filter(|_| rules.iter().any(|rule| !rule.segments.is_empty()));
+    best.ok_or_else(|| doubt().map_or(HttpRefusal::NoRule, |doubt| HttpRefusal::Malformed(because(doubt))))
+}
+
+/// Why no rule with a path allows a request.
+fn because(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::Dots => "the path has a segment of dots or an encoded dot, so no rule with a path allows it",
+        Doubt::Slash => "the path has an encoded slash, so no rule with a path allows it",
+        Doubt::Backslash => "the path has a backslash, so no rule with a path allows it",
+        Doubt::Unseen => "the path has characters without a shape, so no rule with a path allows it",
+        Doubt::NotUtf8 => "the path is not UTF-8, so no rule with a path allows it",
+        Doubt::TooDeep => "the path is encoded more than three times over, so no rule with a path allows it",
+    }
 }
 
 /// In the words of the config.
@@ -417,6 +438,7 @@ impl fmt::Display for Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::reading::tests::{PLAIN, leaving};
 
     #[derive(Deserialize)]
     struct File {
@@ -462,6 +484,10 @@ mod tests {
             ("POST", "https://api.example.com/repos/acme/../other", None),
             ("POST", "https://api.example.com/repos/acme/%2e%2e/other", None),
             ("POST", "https://api.example.com/repos/acme%2fx", None),
+            ("POST", "https://api.example.com/repos/acme/%25%32%65%25%32%65/other", None),
+            ("POST", "https://api.example.com/repos/acme/..%3b/other", None),
+            ("POST", "https://api.example.com/repos/acme/%c0%ae%c0%ae/other", None),
+            ("POST", "https://api.example.com/repos/acme/a%3bb/x", Some(1)),
             ("POST", "https://api.example.com/repos/Acme/x", None),
             ("GET", "https://api.example.com/repos/acme/../other", Some(0)),
             ("DELETE", "https://a.wild.example:8443/x", Some(2)),
@@ -475,6 +501,22 @@ mod tests {
             ("get", "https://api.example.com/", None),
         ] {
             assert_eq!(found(&all, method, url), expected, "{method} {url}");
+        }
+    }
+
+    #[test]
+    fn no_spelling_leads_out_of_the_path_of_a_rule() {
+        let rules = rules(r#""https://a.example/public""#).unwrap();
+        let allowed = |path: &str| {
+            // What cannot stand in a request is refused before that.
+            let uri = format!("https://a.example{path}").parse();
+            uri.is_ok_and(|uri| find(&rules, &Method::GET, &Target::of(&uri).unwrap()).is_ok())
+        };
+        for path in PLAIN {
+            assert!(allowed(path), "{path}");
+        }
+        for path in leaving() {
+            assert!(!allowed(&path), "{path}");
         }
     }
 
@@ -528,7 +570,7 @@ mod tests {
             (r#""https://*.com/""#, "at least two labels"),
             (r#""https://*/""#, "characters that names of hosts do not have"),
             (r#""https://bücher.example/""#, "characters that names of hosts do not have"),
-            (r#""https://a.example/x/../y""#, "which never match"),
+            (r#""https://a.example/x/../y""#, "such paths never match"),
             (r#"{ url = "https://a.example", methods = ["get"] }"#, "methods are in upper case"),
             (r#"{ url = "https://a.example", methods = ["TRACE"] }"#, "never allowed"),
             (r#"{ url = "https://a.example", methods = [] }"#, "would allow nothing"),
@@ -536,7 +578,10 @@ mod tests {
             (r#"{ url = "http://a.example", headers = { authorization = "{t}" } }"#, "over https only"),
             (r#"{ url = "http://a.example", secrets = ["t"] }"#, "over https only"),
             (r#"{ url = "https://a.example", headers = { host = "b" } }"#, "not for a rule to set"),
+            (r#"{ url = "https://a.example", headers = { content_length = "1" } }"#, "not for a rule to set"),
+            (r#"{ url = "https://a.example", headers = { x-a = "1", x_a = "2" } }"#, "may be the same header"),
             (r#"{ url = "https://a.example", headers = { a = "{t" } }"#, "not closed"),
+            (r#""https://a.example/x%2fy""#, "has an encoded slash"),
             (r#"{ url = "https://a.example", headers = { a = 1 } }"#, "is a text"),
             (r#"{ url = "https://a.example", method = "GET" }"#, "unknown field `method`"),
             ("7", "a URL, or a table"),

@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use crate::{
     access::{capability::Access, within::Within},
     auth::Identity,
-    base::principal::Principal,
+    base::{principal::Principal, text::is_deceptive},
 };
 
 /// The longest name of a folder.
@@ -92,7 +92,7 @@ impl Ceiling {
 /// A text from outside that can be nothing but the name of one folder.
 fn folder(text: &str) -> Option<&str> {
     let plain = !text.is_empty() && text.len() <= MAX_NAME_BYTES && !text.starts_with('.');
-    (plain && !text.contains(['/', '\\', '\0']) && !text.contains(char::is_control)).then_some(text)
+    (plain && !text.contains(['/', '\\']) && !text.contains(is_deceptive)).then_some(text)
 }
 
 #[cfg(test)]
@@ -126,6 +126,8 @@ mod tests {
             ("ann", &["a/b"]),
             ("ann", &["a\0b"]),
             ("ann", &["a\nb"]),
+            ("ann", &["a\u{200b}b"]),
+            ("ann", &["a\u{202e}b"]),
             ("../..", &["acme"]),
             (".ssh", &["acme"]),
             ("a/../../etc", &["acme"]),

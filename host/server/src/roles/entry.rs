@@ -1,6 +1,9 @@
 //! What roles are asked about: one tool, prompt or resource.
 
-use crate::base::pattern::Pattern;
+use crate::base::{
+    pattern::Pattern,
+    reading::{Doubt, doubt_of_uri},
+};
 
 /// What a role can be for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,78 +22,64 @@ pub struct Entry<'a> {
     pub plugin: &'a str,
     /// As clients know it.
     pub name: &'a str,
-    /// Whether it is a URI that leads back up, so that its beginning says nothing of it.
-    leads_up: bool,
+    /// Why it is a URI with more than one reading, if it is, so that its beginning says nothing of it.
+    pub doubt: Option<Doubt>,
     /// The template that serves a URI. Who may use the template may use it with every URI that it matches.
     pub template: Option<&'a str>,
 }
 
 impl<'a> Entry<'a> {
     pub fn new(kind: Kind, plugin: &'a str, name: &'a str) -> Self {
-        Self { kind, plugin, name, leads_up: false, template: None }
+        Self { kind, plugin, name, doubt: None, template: None }
     }
 
-    /// A resource that is to be read.
+    /// A resource, by its URI.
     pub fn read(plugin: &'a str, uri: &'a str, template: Option<&'a str>) -> Self {
-        Self { kind: Kind::Resource, plugin, name: uri, leads_up: leads_up(uri), template }
+        Self { kind: Kind::Resource, plugin, name: uri, doubt: doubt_of_uri(uri), template }
     }
 
     /// Whether a pattern means it.
     pub fn fits(&self, pattern: &Pattern) -> bool {
-        match self.template {
+        match (self.doubt, self.template) {
             // A pattern is for the URIs of a template only if it names the template, not if their texts happen to begin alike.
-            _ if self.leads_up => pattern.is_everything() || self.template.is_some_and(|text| pattern.is(text)),
-            Some(template) => pattern.matches(self.name) || pattern.matches(template),
-            None => pattern.matches(self.name),
+            (Some(doubt), template) => {
+                pattern.is_everything()
+                    || template.is_some_and(|text| pattern.is(text))
+                    || (doubt != Doubt::Dots && pattern.is(self.name))
+            }
+            (None, Some(template)) => pattern.matches(self.name) || pattern.matches(template),
+            (None, None) => pattern.matches(self.name),
         }
     }
-}
-
-/// Whether a URI has a segment `.` or `..`, however it is written.
-fn leads_up(uri: &str) -> bool {
-    let path = uri.split_once(':').map_or(uri, |(_, rest)| rest);
-    let mut plain = path.as_bytes().to_vec();
-    // What is encoded twice may be decoded twice by whoever reads it.
-    for _ in 0..3 {
-        // Many readers leave out what cannot be seen.
-        plain.retain(|byte| !byte.is_ascii_control());
-        if plain.split(|byte| matches!(byte, b'/' | b'\\' | b'?' | b'#')).any(|part| part == b"." || part == b"..") {
-            return true;
-        }
-        let decoded: Vec<u8> = percent_encoding::percent_decode(&plain).collect();
-        if decoded == plain {
-            return false;
-        }
-        plain = decoded;
-    }
-    // Nobody has a reason to encode more often.
-    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::reading::tests::{PLAIN, leaving};
 
     #[test]
     fn a_uri_that_leads_back_up_is_found_out() {
-        for (uri, up) in [
-            ("notes:///public/a", false),
-            ("notes:///public/a.b..c", false),
-            ("notes:///public/../secret", true),
-            ("notes:///public/./a", true),
-            ("notes:///public/%2e%2e/secret", true),
-            ("notes:///public/%2E./secret", true),
-            ("notes:///public/..%2fsecret", true),
-            ("notes:///public/a%2f..%2f..%2fsecret", true),
-            ("notes:///public/..\\secret", true),
-            ("notes:///public/%252e%252e/secret", true),
-            ("notes:///public/.\t./secret", true),
-            ("notes:///public/%25252e", true),
-            ("notes:///public/100%25", false),
-            ("notes:..", true),
-            ("notes:///public?..", true),
+        let pattern = Pattern::new("notes:///public/*".into());
+        let fits = |path: &str| Entry::read("notes", &format!("notes://{path}"), None).fits(&pattern);
+        for path in PLAIN {
+            assert!(fits(path), "{path}");
+        }
+        for path in leaving() {
+            assert!(!fits(&path), "{path}");
+        }
+    }
+
+    /// Who writes the whole URI means that URI, unless it leads elsewhere.
+    #[test]
+    fn a_pattern_without_a_star_means_one_uri() {
+        for (uri, expected) in [
+            ("notes:///a%2Fb", true),
+            ("notes:///a/b", true),
+            ("notes:///a/../b", false),
+            ("notes:///a/%2e%2e/b", false),
         ] {
-            assert_eq!(leads_up(uri), up, "{uri}");
+            assert_eq!(Entry::read("notes", uri, None).fits(&Pattern::new(uri.into())), expected, "{uri}");
         }
     }
 
