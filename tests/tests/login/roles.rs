@@ -362,12 +362,23 @@ async fn a_profile_is_the_same_resource_at_a_url_of_its_own() {
     for (audience, status) in [
         (RESOURCE.to_owned(), 200),
         (format!("{RESOURCE}/review"), 200),
+        (format!("{RESOURCE}/review/"), 200),
+        (format!("{RESOURCE}/search"), 200),
+        (format!("{RESOURCE}/nothing-of-this-name"), 401),
         (format!("{RESOURCE}/a/b"), 401),
         (format!("{RESOURCE}er"), 401),
     ] {
         let token = place.token("ann", json!({ "aud": audience }));
         let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("Authorization", token.as_str())]).collect();
         assert_eq!(place.server.post_to("/mcp/review", &headers, &body).await.status(), status, "{audience}");
+    }
+    // A token for a profile is good for as long as the profile is there, also if it was good a moment ago.
+    let token = place.token("ann", json!({ "aud": format!("{RESOURCE}/review") }));
+    let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("Authorization", token.as_str())]).collect();
+    for (profiles, nth, status) in [("", 1, 401), ("[profiles.review]\nplugins = [\"echo\"]\n", 2, 200)] {
+        place.folder.config(&config(&place.issuer, &place.srv, profiles));
+        place.server.wait_for_nth_log("the config was read anew", nth).await;
+        assert_eq!(place.server.post_to("/mcp", &headers, &body).await.status(), status, "{profiles}");
     }
     place.server.terminate().await;
 }

@@ -21,6 +21,8 @@ pub struct Identity {
     pub own_scopes: BTreeSet<String>,
     /// The claims that are texts or lists of texts, each with its texts.
     pub claims: BTreeMap<String, Vec<String>>,
+    /// The profiles that the token is for. Empty: it is for the whole server.
+    pub profiles: Vec<String>,
     /// The names in the client's certificate.
     pub names: Vec<String>,
     /// When the token or the certificate ends, whichever is first. What was begun with it may finish, but nothing that waits for changes
@@ -36,6 +38,7 @@ impl Identity {
             scopes: HashSet::new(),
             own_scopes: BTreeSet::new(),
             claims: BTreeMap::new(),
+            profiles: Vec::new(),
             names: Vec::new(),
             expires: None,
         }
@@ -51,6 +54,11 @@ impl Identity {
             }
             _ => self.expires,
         }
+    }
+
+    /// Whether what was shown is for this server: for all of it, or for a profile that the config has now.
+    pub fn is_for(&self, has_profile: impl Fn(&str) -> bool) -> bool {
+        self.profiles.is_empty() || self.profiles.iter().any(|name| has_profile(name))
     }
 
     /// The texts of a claim.

@@ -125,8 +125,14 @@ impl Auth {
     }
 
     /// Checks the token of a request. `query`: what follows the `?` of its URL. `from`: the party of the address that it comes from, which
-    /// takes the places for finding out about a token that is not known.
-    pub async fn check(&self, headers: &HeaderMap, query: Option<&str>, from: Party) -> Result<Arc<Identity>, Refused> {
+    /// takes the places for finding out about a token that is not known. `has_profile`: which profiles there are now.
+    pub async fn check(
+        &self,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        from: Party,
+        has_profile: impl Fn(&str) -> bool,
+    ) -> Result<Arc<Identity>, Refused> {
         let token = header::token(headers, query)?;
         if let Some(api_keys) = self.api_keys.as_ref().filter(|_| token.starts_with(api_keys::PREFIX)) {
             return api_keys.check(token, &self.settings);
@@ -135,6 +141,9 @@ impl Auth {
             Some(found) => found.map_err(Refused::Invalid)?,
             None => self.verify(token, from).await?,
         };
+        if !identity.is_for(has_profile) {
+            return Err(Refused::Invalid(token::ANOTHER_AUDIENCE));
+        }
         let lacks = self.settings.scopes.iter().any(|scope| !identity.scopes.contains(scope));
         if lacks { Err(Refused::Scope(self.settings.to_ask_for(&[], &identity))) } else { Ok(identity) }
     }

@@ -24,6 +24,9 @@ const MAX_SCOPES: usize = 256;
 /// How much of a token's other claims is kept for as long as the token is known to be good.
 const MAX_CLAIM_BYTES: usize = 8 << 10;
 
+/// Why a token for somebody else is not taken, and one for a profile that is not there.
+pub const ANOTHER_AUDIENCE: &str = "it is for another audience";
+
 /// A token taken apart. Nothing in it is to be believed before its signature was checked.
 pub struct Parts<'a> {
     token: &'a str,
@@ -161,16 +164,20 @@ impl Claims {
             Some(_) => return Err("its audience is malformed"),
             None => return Err("it has no audience"),
         };
-        // A profile has a URL of its own below that of the resource, and is the same resource.
-        let is_profile = |one: &str| {
+        let is_ours = |one: &&str| issuer.resource.iter().chain(&issuer.audience).any(|accepted| accepted == one);
+        // A profile has a URL of its own below that of the resource, and is the same resource. Which profiles there are may change while
+        // the token is good, so that is asked for each request.
+        let profile = |one: &&str| {
             let name = issuer.resource.first().and_then(|resource| one.strip_prefix(resource)?.strip_prefix('/'));
-            name.is_some_and(is_segment)
+            // With the slash that clients may add, as the metadata has it for them.
+            name.map(|name| name.strip_suffix('/').unwrap_or(name))
+                .filter(|name| is_segment(name))
+                .map(ToOwned::to_owned)
         };
-        let is_ours = |one: &&str| {
-            issuer.resource.iter().chain(&issuer.audience).any(|accepted| accepted == one) || is_profile(one)
-        };
-        if !audience.iter().any(is_ours) {
-            return Err("it is for another audience");
+        let whole = audience.iter().any(is_ours);
+        let profiles: Vec<String> = if whole { Vec::new() } else { audience.iter().filter_map(profile).collect() };
+        if !whole && profiles.is_empty() {
+            return Err(ANOTHER_AUDIENCE);
         }
         let expires = self.time("exp").map_err(|()| "`exp` is no time")?.ok_or("it has no end")?;
         if expires + LEEWAY <= now {
@@ -198,7 +205,7 @@ impl Claims {
         // In the time by which clocks may differ, a token is good; what waits for changes must not end at once then.
         let expires = if expires > now { expires } else { expires + LEEWAY };
         let principal = Principal::User(Arc::new(user));
-        Ok(Identity { scopes, claims: self.texts(), expires: Some(expires), ..Identity::of(principal) })
+        Ok(Identity { scopes, claims: self.texts(), profiles, expires: Some(expires), ..Identity::of(principal) })
     }
 }
 
@@ -295,6 +302,35 @@ pub mod tests {
         ] {
             let problem = judge(claims.clone(), typ).expect_err(&claims.to_string());
             assert!(problem.contains(expected), "{claims}: {problem}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_for_the_server_or_for_profiles_that_are_there() {
+        let at = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let judge = |audience: Value| {
+            let Value::Object(mut claims) = good(1_700_000_000) else { panic!("no object") };
+            claims.insert("aud".into(), audience);
+            let identity = Claims(claims).judge(&issuer(), None, at).ok()?;
+            Some([&["review"][..], &["other"], &[]].map(|there| identity.is_for(|name| there.contains(&name))))
+        };
+        let url = |rest: &str| json!(format!("https://mcp.example.com/mcp{rest}"));
+        for (audience, expected) in [
+            (url(""), Some([true, true, true])),
+            (url("/"), Some([true, true, true])),
+            (url("/review"), Some([true, false, false])),
+            (json!([url("/review"), url("/other")]), Some([true, true, false])),
+            (json!([url("/review"), url("")]), Some([true, true, true])),
+            (url("/review/"), Some([true, false, false])),
+            (url("/review//"), None),
+            (url("/review/x"), None),
+            (url("/Review"), None),
+            (url("/review?x"), None),
+            (url("/.."), None),
+            (url("//review"), None),
+            (url("review"), None),
+        ] {
+            assert_eq!(judge(audience.clone()), expected, "{audience}");
         }
     }
 

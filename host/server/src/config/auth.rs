@@ -13,6 +13,7 @@ use jsonwebtoken::Algorithm;
 use super::raw;
 use crate::{
     auth::settings::{Introspection, Issuer, KeySource, Settings, is_safe, is_scope},
+    base::reading::doubt_of_path,
     egress::secrets::Sources,
 };
 
@@ -157,6 +158,12 @@ pub fn public_url(url: &str) -> Result<String> {
     );
     let authority = uri.authority().with_context(|| wrong("has no host"))?.as_str().to_ascii_lowercase();
     let scheme = uri.scheme_str().unwrap_or("https");
+    if let Some(doubt) = doubt_of_path(uri.path()) {
+        bail!(wrong(&format!("has a path with more than one reading: it {doubt}")));
+    }
+    // Clients leave out the port that a scheme has anyway, and tokens are for the URL as clients write it.
+    let own = if scheme == "https" { ":443" } else { ":80" };
+    let authority = authority.strip_suffix(own).unwrap_or(&authority);
     Ok(format!("{scheme}://{authority}{}", uri.path().trim_end_matches('/')))
 }
 
@@ -170,6 +177,11 @@ mod tests {
             ("https://MCP.Example.com/mcp", Some("https://mcp.example.com/mcp")),
             ("https://mcp.example.com:8443/Mcp/", Some("https://mcp.example.com:8443/Mcp")),
             ("https://mcp.example.com/", Some("https://mcp.example.com")),
+            ("https://mcp.example.com:443/mcp", Some("https://mcp.example.com/mcp")),
+            ("http://localhost:80/mcp", Some("http://localhost/mcp")),
+            ("http://localhost:443/mcp", Some("http://localhost:443/mcp")),
+            ("https://mcp.example.com/a/../mcp", None),
+            ("https://mcp.example.com/a%2fmcp", None),
             ("http://127.0.0.1:7300/mcp", Some("http://127.0.0.1:7300/mcp")),
             ("http://mcp.example.com/mcp", None),
             ("https://mcp.example.com/mcp?a=1", None),

@@ -122,10 +122,7 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine, sources: &Sources, ab
         (None, Some(name)) => Some(Token::new(secrets::now(sources, &name).context("`token_secret`")?.expose())),
         (Some(_), Some(_)) => bail!("`token_env` and `token_secret` exclude each other: there is one token"),
     };
-    for origin in &raw.allowed_origins {
-        let known = ["http://", "https://"].iter().any(|scheme| origin.starts_with(scheme));
-        ensure!(known && !origin.ends_with('/'), "`allowed_origins`: `{origin}` is not like https://example.com");
-    }
+    let allowed_origins = raw.allowed_origins.iter().map(|origin| self::origin(origin)).collect::<Result<_>>()?;
     let public_url = raw.public_url.as_deref().map(auth::public_url).transpose()?;
     // It is a name of this server.
     let own = public_url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.authority().map(|own| own.to_string()));
@@ -135,7 +132,7 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine, sources: &Sources, ab
         public_url,
         token,
         allowed_hosts: raw.allowed_hosts.into_iter().chain(own).collect(),
-        allowed_origins: raw.allowed_origins,
+        allowed_origins,
         sessions: within_bounds("sessions", raw.sessions, defaults::SESSIONS, 1_000_000)?,
         session_idle: duration_ms(
             "session_idle_ms",
@@ -159,6 +156,20 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine, sources: &Sources, ab
     })
 }
 
+/// An origin as browsers write it: in lower case, and without the port that its scheme has anyway.
+fn origin(written: &str) -> Result<String> {
+    let origin = written.to_ascii_lowercase();
+    let own = [("http://", ":80"), ("https://", ":443")].into_iter().find(|(scheme, _)| origin.starts_with(scheme));
+    let (scheme, port) =
+        own.with_context(|| format!("`allowed_origins`: `{written}` is not like https://example.com"))?;
+    let host = origin.strip_prefix(scheme).unwrap_or_default();
+    ensure!(
+        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"/?#@\\".contains(&byte)),
+        "`allowed_origins`: `{written}` is not like https://example.com"
+    );
+    Ok(origin.strip_suffix(port).unwrap_or(&origin).to_owned())
+}
+
 fn seconds(key: &str, given: Option<u64>, default: u64) -> Result<Duration> {
     let seconds = given.unwrap_or(default);
     ensure!(seconds <= MAX_DRAIN_S, "`{key}` is from 0 to {MAX_DRAIN_S}");
@@ -168,6 +179,26 @@ fn seconds(key: &str, given: Option<u64>, default: u64) -> Result<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_origin_is_compared_as_browsers_write_it() {
+        for (written, expected) in [
+            ("https://example.com", Some("https://example.com")),
+            ("https://Example.COM:443", Some("https://example.com")),
+            ("http://localhost:80", Some("http://localhost")),
+            ("http://localhost:5173", Some("http://localhost:5173")),
+            ("https://example.com:80", Some("https://example.com:80")),
+            ("https://example.com/", None),
+            ("https://example.com/a", None),
+            ("https://user@example.com", None),
+            ("https://", None),
+            ("https://b\u{fc}cher.example", None),
+            ("ftp://example.com", None),
+            ("null", None),
+        ] {
+            assert_eq!(origin(written).ok().as_deref(), expected, "{written}");
+        }
+    }
 
     #[test]
     fn tokens_match_only_themselves() {

@@ -62,7 +62,8 @@ async fn identify(
         None => Arc::new(Identity::of(guard::principal(config, headers, peer)?)),
         Some(auth) => {
             let from = stranger(peer.remote().address());
-            auth.check(headers, query, from).await.map_err(guard::Refusal::Login)?
+            let has_profile = |name: &str| server.config.borrow().profiles.has(name);
+            auth.check(headers, query, from, has_profile).await.map_err(guard::Refusal::Login)?
         }
     };
     if let Some(certificate) = peer.certificate() {
