@@ -284,8 +284,8 @@ fn test() -> Result<()> {
     prepare(&[])?;
     cargo(&["clippy", "--locked", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
     // What plugins do by themselves needs no sandbox to be tested, and little of it has to be compiled.
-    let plugins =
-        ["fetch", "files", "memory", "sequentialthinking", "sqlite", "time", "wharf-sdk"].map(|plugin| ["-p", plugin]);
+    let plugins = ["fetch", "files", "git", "memory", "sequentialthinking", "sqlite", "time", "wharf-sdk"]
+        .map(|plugin| ["-p", plugin]);
     cargo(&[&["test", "--locked", "--lib", "--features", "wharf-sdk/http"], plugins.concat().as_slice()].concat())?;
     cargo(&["test", "--locked", "--release"])
 }

@@ -18,14 +18,20 @@ use wharf_sdk::{Error, Result};
 
 use crate::{
     edit::{Locked, stat, whoever},
+    names,
     refs::{self, Entry},
     side::{self, File, LINK, MODULE, Side, Work, revision},
 };
 
 pub fn checkout(repo: &Repository, name: &str) -> Result<String> {
-    let id = revision(repo, name)?.object()?.peel_to_kind(Kind::Commit)?.id;
     let full = format!("refs/heads/{name}");
-    let branch = repo.try_find_reference(full.as_str()).ok().flatten().map(|found| found.name().to_owned());
+    let found = if names::is_branch(name) { repo.try_find_reference(full.as_str()).ok().flatten() } else { None };
+    // A tag may have the name of a branch. HEAD follows the branch, so the files have to be those of the branch too.
+    let (id, branch) = match found {
+        Some(mut found) => (found.peel_to_id()?.object()?, Some(found.name().to_owned())),
+        None => (revision(repo, name)?.object()?, None),
+    };
+    let id = id.peel_to_kind(Kind::Commit)?.id;
     let mut note = String::new();
     let head = side::head(repo)?;
     let mut locked = Locked::take(repo)?;
@@ -86,6 +92,10 @@ fn refuse(
     for path in differing {
         let (was, staged, will) = (old.get(path), index.get(path), new.get(path));
         let entry = locked.index.entry_by_path_and_stage(path.as_bstr(), Stage::Unconflicted);
+        // Before anything is written, so that nothing is written by halves.
+        if let Some(will) = will {
+            names::check_path(path.as_bstr(), will.mode == LINK)?;
+        }
         if staged.is_some_and(|file| file.mode == MODULE) || will.is_some_and(|file| file.mode == MODULE) {
             continue;
         }
@@ -163,15 +173,12 @@ impl<'a> Writer<'a> {
         Ok(Self { repo, root, filters: repo.filter_pipeline(None)?.0, work: Work::new(repo)? })
     }
 
-    /// The place of a file, with the folders above it, which are made if asked for.
-    fn place(&self, path: &BStr, make: bool) -> Result<std::path::PathBuf> {
+    /// The place of a file or link, with the folders above it, which are made if asked for.
+    fn place(&self, path: &BStr, link: bool, make: bool) -> Result<std::path::PathBuf> {
         let name = path.to_str().map_err(|_| Error::failed(format!("the name {path} is not UTF-8")))?;
         let refused = || Error::failed(format!("{name} is a name that no file may have"));
+        names::check_path(path, link)?;
         let parts: Vec<&str> = name.split('/').collect();
-        let options = gix::validate::path::component::Options::default();
-        for part in &parts {
-            gix::validate::path::component(part.as_bytes().as_bstr(), None, options).map_err(|_| refused())?;
-        }
         let mut place = self.root.to_path_buf();
         let Some((last, above)) = parts.split_last() else { return Err(refused()) };
         for part in above {
@@ -191,7 +198,7 @@ impl<'a> Writer<'a> {
     }
 
     fn remove(&self, path: &BStr) -> Result<()> {
-        let Ok(mut place) = self.place(path, false) else { return Ok(()) };
+        let Ok(mut place) = self.place(path, false, false) else { return Ok(()) };
         if fs::symlink_metadata(&place).is_ok_and(|data| !data.is_dir()) {
             fs::remove_file(&place).map_err(|error| Error::failed(format!("{path} cannot be removed: {error}")))?;
         }
@@ -201,7 +208,7 @@ impl<'a> Writer<'a> {
     }
 
     fn write(&mut self, path: &BStr, file: &File, old: Option<&File>, note: &mut String) -> Result<()> {
-        let place = self.place(path, true)?;
+        let place = self.place(path, file.mode == LINK, true)?;
         if file.mode == MODULE {
             fs::create_dir(&place).ok();
             return Ok(());

@@ -12,7 +12,7 @@ use gix::{
 use wharf_sdk::{Error, Result};
 
 use crate::{
-    changes,
+    changes, names,
     refs::{self, Entry, Lock},
     side::{self, File, LINK, Side, Work},
     status,
@@ -116,6 +116,7 @@ pub fn add(repo: &Repository, files: &[String]) -> Result<&'static str> {
         let entry = locked.index.entry_by_path_and_stage(path, Stage::Unconflicted).cloned();
         match work.file(path, entry.as_ref(), &locked.index)? {
             Some(file) => {
+                names::check_known_path(path, file.mode == LINK)?;
                 if entry.as_ref().is_some_and(|entry| (entry.id, entry.mode.bits()) == (file.id, file.mode)) {
                     continue;
                 }
@@ -284,6 +285,9 @@ pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>) -> Resul
     if name.starts_with('-') || base.is_some_and(|base| base.starts_with('-')) {
         return Err(Error::failed(format!("Invalid branch name: '{name}' - names cannot start with '-'")));
     }
+    if !names::is_branch(name) {
+        return Err(Error::failed(format!("'{}' is not a name that a branch may have", name.escape_debug())));
+    }
     let (id, shown) = match base.filter(|base| !base.is_empty()) {
         Some(base) => {
             let found = ["refs/heads/", "refs/tags/", "refs/remotes/"]
@@ -304,9 +308,6 @@ pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>) -> Resul
     let full = format!("refs/heads/{name}");
     if repo.try_find_reference(full.as_str())?.is_some() {
         return Err(Error::failed(format!("Cannot create branch '{name}': {full} already exists")));
-    }
-    if gix::refs::FullName::try_from(full.as_str()).is_err() {
-        return Err(Error::failed(format!("'{name}' is not a name that a branch may have")));
     }
     let message = format!("branch: Created from {shown}");
     refs::update(repo, &full, &Entry { old: None, new: id, who: &whoever(repo), message: &message })?;

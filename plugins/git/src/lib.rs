@@ -12,6 +12,7 @@ mod changes;
 mod checkout;
 mod edit;
 mod history;
+mod names;
 mod open;
 mod patch;
 mod refs;
