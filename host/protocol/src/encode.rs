@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
-    Object,
+    Object, Shown,
     capability::server_capabilities,
     escape::write_string,
     message::Id,
@@ -120,24 +120,24 @@ impl Encoder {
 
     /// The answer to `initialize`, which settles a legacy handshake on this encoder's revision. `instructions` tell the model
     /// how to use the server.
-    pub fn initialize(&self, instructions: Option<&str>) -> String {
+    pub fn initialize(&self, instructions: Option<&Shown>) -> String {
         let mut result = Object::new();
         result.insert("protocolVersion".into(), self.revision.as_str().into());
         result.insert("capabilities".into(), server_capabilities(self.revision, self.tasks));
         result.insert("serverInfo".into(), self.whole_server_info());
         if let Some(instructions) = instructions {
-            result.insert("instructions".into(), instructions.into());
+            result.insert("instructions".into(), instructions.as_str().into());
         }
         self.complete(result)
     }
 
     /// The answer to `server/discover`: the modern revisions that are served, and what the server can do.
-    pub fn discover(&self, instructions: Option<&str>) -> String {
+    pub fn discover(&self, instructions: Option<&Shown>) -> String {
         let mut result = Object::new();
         result.insert("supportedVersions".into(), json!(Revision::MODERN.map(Revision::as_str)));
         result.insert("capabilities".into(), server_capabilities(self.revision, self.tasks));
         if let Some(instructions) = instructions {
-            result.insert("instructions".into(), instructions.into());
+            result.insert("instructions".into(), instructions.as_str().into());
         }
         result.insert("_meta".into(), json!({ SERVER_INFO: self.whole_server_info() }));
         self.cacheable(result, self.lists)
@@ -159,9 +159,9 @@ impl Encoder {
         let mut object = Object::new();
         object.insert("name".into(), tool.name.clone().into());
         if let (Some(title), true) = (&tool.title, self.since(Revision::V2025_06_18)) {
-            object.insert("title".into(), title.clone().into());
+            object.insert("title".into(), title.as_str().into());
         }
-        object.insert("description".into(), tool.description.clone().into());
+        object.insert("description".into(), tool.description.as_str().into());
         object.insert("inputSchema".into(), parsed(tool.input_schema.get()));
         if let Some(schema) = &tool.output_schema
             && self.since(Revision::V2025_06_18)
@@ -190,8 +190,8 @@ impl Encoder {
     /// An entry of `resources/list`.
     pub fn resource(&self, resource: &Resource) -> Value {
         let mut object = Object::new();
-        object.insert("uri".into(), resource.uri.clone().into());
-        object.insert("name".into(), resource.name.clone().into());
+        object.insert("uri".into(), resource.uri.as_str().into());
+        object.insert("name".into(), resource.name.as_str().into());
         insert_some(&mut object, "description", resource.description.as_deref());
         insert_some(&mut object, "mimeType", resource.mime_type.as_deref());
         self.add_more(&mut object, &resource.more);
@@ -201,8 +201,8 @@ impl Encoder {
     /// An entry of `resources/templates/list`.
     pub fn template(&self, template: &ResourceTemplate) -> Value {
         let mut object = Object::new();
-        object.insert("uriTemplate".into(), template.uri_template.clone().into());
-        object.insert("name".into(), template.name.clone().into());
+        object.insert("uriTemplate".into(), template.uri_template.as_str().into());
+        object.insert("name".into(), template.name.as_str().into());
         insert_some(&mut object, "description", template.description.as_deref());
         insert_some(&mut object, "mimeType", template.mime_type.as_deref());
         self.add_more(&mut object, &template.more);
@@ -216,7 +216,7 @@ impl Encoder {
         insert_some(&mut object, "description", prompt.description.as_deref());
         let arguments = prompt.arguments.iter().map(|argument| {
             let mut entry = Object::new();
-            entry.insert("name".into(), argument.name.clone().into());
+            entry.insert("name".into(), argument.name.as_str().into());
             insert_some(&mut entry, "description", argument.description.as_deref());
             entry.insert("required".into(), argument.required.into());
             Value::Object(entry)
@@ -283,7 +283,7 @@ impl Encoder {
                 Role::User => "user",
                 Role::Assistant => "assistant",
             };
-            json!({ "role": role, "content": self.content(message.content) })
+            json!({ "role": role, "content": self.content(message.content.into_inner()) })
         });
         object.insert("messages".into(), messages.collect());
         if let Some(meta) = result.meta {
@@ -296,7 +296,7 @@ impl Encoder {
     /// more, the answer says so.
     pub fn completion(&self, completion: Completion) -> String {
         let more_than_fits = completion.values.len() > MAX_COMPLETION_VALUES;
-        let values: Vec<String> = completion.values.into_iter().take(MAX_COMPLETION_VALUES).collect();
+        let values: Vec<Shown> = completion.values.into_iter().take(MAX_COMPLETION_VALUES).collect();
         let mut inner = Object::new();
         inner.insert("values".into(), json!(values));
         if let Some(total) = completion.total {
@@ -436,9 +436,9 @@ fn media(kind: &str, mime_type: &str, data: &[u8]) -> Value {
     json!({ "type": kind, "data": STANDARD.encode(data), "mimeType": mime_type })
 }
 
-pub(crate) fn insert_some(object: &mut Object, key: &str, value: Option<&str>) {
+pub(crate) fn insert_some<T: AsRef<str> + ?Sized>(object: &mut Object, key: &str, value: Option<&T>) {
     if let Some(value) = value {
-        object.insert(key.into(), value.into());
+        object.insert(key.into(), value.as_ref().into());
     }
 }
 

@@ -21,13 +21,16 @@ pub mod notification;
 pub mod params;
 pub mod question;
 pub mod revision;
+pub mod shown;
 pub mod task;
+pub mod text;
 
 pub use error::RpcError;
 pub use level::Level;
 pub use message::{Frame, Id, Malformed, Message, Notification, Request, Response};
 pub use method::Method;
 pub use revision::{Era, Feature, Revision};
+pub use shown::Shown;
 
 /// A JSON object, in the order its author gave it.
 pub type Object = serde_json::Map<String, serde_json::Value>;

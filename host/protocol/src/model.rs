@@ -2,10 +2,12 @@
 //!
 //! Fields called `more` hold members that the plugin gave as JSON, such as `_meta`, `icons`, `title`, `annotations`, and those that
 //! later revisions may bring. They never replace a member that has a field of its own here.
+//!
+//! What is [`Shown`] was cleaned, or would have been refused. The rest is made by wharf, or data that somebody asked for.
 
 use serde_json::{Value, value::RawValue};
 
-use crate::Object;
+use crate::{Object, Shown};
 
 /// Something that a model can do.
 #[derive(Debug, Clone)]
@@ -13,19 +15,19 @@ pub struct Tool {
     /// The name under which clients call it, the operator's prefix included.
     pub name: String,
     /// What a person is shown instead of the name; since 2025-06-18.
-    pub title: Option<String>,
+    pub title: Option<Shown>,
     /// For the model: what the tool does and when to use it.
-    pub description: String,
+    pub description: Shown,
     /// The JSON Schema of its arguments.
-    pub input_schema: Box<RawValue>,
+    pub input_schema: Shown<Box<RawValue>>,
     /// The JSON Schema of its structured content; since 2025-06-18.
-    pub output_schema: Option<Box<RawValue>>,
+    pub output_schema: Option<Shown<Box<RawValue>>>,
     /// Hints on what a call does, such as `readOnlyHint`; since 2025-03-26. They grant nothing.
     pub annotations: Option<Object>,
     /// Whether its calls may or must run in the background.
     pub task: TaskSupport,
     /// Further members: see the top of this file.
-    pub more: Object,
+    pub more: Shown<Object>,
 }
 
 /// Whether the calls of a tool run in the background.
@@ -43,30 +45,30 @@ pub enum TaskSupport {
 #[derive(Debug, Clone)]
 pub struct Resource {
     /// The URI as its plugin published it; it has no prefix.
-    pub uri: String,
+    pub uri: Shown,
     /// What a person or a model knows it by.
-    pub name: String,
+    pub name: Shown,
     /// What it holds.
-    pub description: Option<String>,
+    pub description: Option<Shown>,
     /// The type of its contents, if it is known beforehand.
-    pub mime_type: Option<String>,
+    pub mime_type: Option<Shown>,
     /// Further members: see the top of this file.
-    pub more: Object,
+    pub more: Shown<Object>,
 }
 
 /// A pattern of URIs that a client can fill in and then read.
 #[derive(Debug, Clone)]
 pub struct ResourceTemplate {
     /// A URI template of RFC 6570.
-    pub uri_template: String,
+    pub uri_template: Shown,
     /// What a person or a model knows it by.
-    pub name: String,
+    pub name: Shown,
     /// What the resources hold that it leads to.
-    pub description: Option<String>,
+    pub description: Option<Shown>,
     /// The type of their contents, if all of them have the same.
-    pub mime_type: Option<String>,
+    pub mime_type: Option<Shown>,
     /// Further members: see the top of this file.
-    pub more: Object,
+    pub more: Shown<Object>,
 }
 
 /// Messages that a person can start a conversation with.
@@ -75,20 +77,20 @@ pub struct Prompt {
     /// The name under which clients get it, the operator's prefix included.
     pub name: String,
     /// For the person who chooses among prompts.
-    pub description: Option<String>,
+    pub description: Option<Shown>,
     /// The arguments that are filled in before the messages are made.
     pub arguments: Vec<PromptArgument>,
     /// Further members: see the top of this file.
-    pub more: Object,
+    pub more: Shown<Object>,
 }
 
 /// What a prompt wants to be told.
 #[derive(Debug, Clone)]
 pub struct PromptArgument {
     /// The key under which the client gives the value.
-    pub name: String,
+    pub name: Shown,
     /// For the person who fills it in.
-    pub description: Option<String>,
+    pub description: Option<Shown>,
     /// Whether a request without it is refused.
     pub required: bool,
 }
@@ -186,7 +188,7 @@ pub struct ReadResult {
 #[derive(Debug, Clone)]
 pub struct PromptResult {
     /// For the person who chose it.
-    pub description: Option<String>,
+    pub description: Option<Shown>,
     /// What the conversation starts with, in this order.
     pub messages: Vec<PromptMessage>,
     /// The result's `_meta`, if the plugin gave one.
@@ -199,7 +201,7 @@ pub struct PromptMessage {
     /// Whose message it is.
     pub role: Role,
     /// What is said.
-    pub content: Content,
+    pub content: Shown<Content>,
 }
 
 /// Who speaks in a conversation.
@@ -215,7 +217,7 @@ pub enum Role {
 #[derive(Debug, Clone)]
 pub struct Completion {
     /// Best first. No more than 100 of them reach the client.
-    pub values: Vec<String>,
+    pub values: Vec<Shown>,
     /// How many there are in all, if that is known.
     pub total: Option<u32>,
     /// Whether there are more than `values`.
@@ -228,19 +230,19 @@ pub enum Question {
     /// Asks a person to fill in a form.
     Form {
         /// What the person is asked.
-        message: String,
+        message: Shown,
         /// The JSON Schema of the answer: an object whose properties are the form's fields.
-        schema: Value,
+        schema: Shown<Value>,
     },
     /// Asks a person to open a page.
     Page {
         /// Why they should.
-        message: String,
+        message: Shown,
         /// Where the page is.
-        url: String,
+        url: Shown,
     },
     /// Asks the client's model to write something; these are the parameters of `sampling/createMessage`.
-    Sample(Object),
+    Sample(Shown<Object>),
     /// Asks for the client's roots.
     Roots,
 }

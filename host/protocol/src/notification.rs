@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    Object,
+    Object, Shown,
     level::Level,
     message::{Id, Notification, notification_text},
     meta::{RELATED_TASK, SUBSCRIPTION_ID},
@@ -65,8 +65,8 @@ pub fn resource_updated(uri: &str, tag: Option<&Id>) -> String {
 }
 
 /// A log message. `logger` names who says it, and `task` the task on whose behalf it is said.
-pub fn message(level: Level, logger: &str, data: Value, task: Option<&str>) -> String {
-    let mut params = json!({ "level": level.as_str(), "logger": logger, "data": data });
+pub fn message(level: Level, logger: &str, data: Shown<Value>, task: Option<&str>) -> String {
+    let mut params = json!({ "level": level.as_str(), "logger": logger, "data": data.into_inner() });
     mark(&mut params, task);
     notification_text("notifications/message", Some(&params))
 }
@@ -79,7 +79,7 @@ pub struct Progress<'a> {
     /// The value that `done` has at the end, in the same unit, if it is known.
     pub total: Option<f64>,
     /// Words for a person; since 2025-03-26.
-    pub message: Option<&'a str>,
+    pub message: Option<&'a Shown>,
 }
 
 /// Tells how far a request has come. `token` is the progress token that the request brought, and `task` the id of the task that
@@ -92,7 +92,7 @@ pub fn progress(revision: Revision, token: &Id, progress: Progress<'_>, task: Op
             object.insert("total".into(), number(total));
         }
         if let Some(message) = message.filter(|_| revision.has(Feature::ProgressMessages)) {
-            object.insert("message".into(), message.into());
+            object.insert("message".into(), message.as_str().into());
         }
     }
     mark(&mut params, task);
@@ -154,7 +154,8 @@ mod tests {
     #[test]
     fn progress_has_words_where_the_revision_has_them() {
         let token = Id::number(7);
-        let half = Progress { done: 1.0, total: Some(2.5), message: Some("half") };
+        let half = Shown::from("half");
+        let half = Progress { done: 1.0, total: Some(2.5), message: Some(&half) };
         let text = progress(Revision::V2024_11_05, &token, half, None);
         let params = r#"{"progressToken":7,"progress":1,"total":2.5}"#;
         assert_eq!(text, format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#));

@@ -21,8 +21,8 @@ impl Encoder {
                 if self.since(Revision::V2025_11_25) {
                     params.insert("mode".into(), "form".into());
                 }
-                params.insert("message".into(), message.clone().into());
-                let schema = if self.since(Revision::V2025_11_25) { schema.clone() } else { early_form(schema) };
+                params.insert("message".into(), message.as_str().into());
+                let schema = if self.since(Revision::V2025_11_25) { Value::clone(schema) } else { early_form(schema) };
                 params.insert("requestedSchema".into(), schema);
                 ("elicitation/create", Some(Value::Object(params)))
             }
@@ -30,7 +30,7 @@ impl Encoder {
                 ("elicitation/create", Some(json!({ "mode": "url", "message": message, "url": url })))
             }
             Question::Sample(params) => {
-                let mut params = params.clone();
+                let mut params = Object::clone(params);
                 if !self.since(Revision::V2025_11_25)
                     && let Some(Value::Array(messages)) = params.get_mut("messages")
                 {
@@ -75,7 +75,7 @@ fn one_block_each(message: Value) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{encode::CacheHint, model::ServerInfo};
+    use crate::{Shown, encode::CacheHint, model::ServerInfo};
 
     fn encoder(revision: Revision) -> Encoder {
         let server = ServerInfo { name: "s".into(), version: "1".into(), ..ServerInfo::default() };
@@ -89,7 +89,7 @@ mod tests {
             "sure": { "type": "boolean", "default": true },
             "kind": { "type": "string", "oneOf": [{ "const": "a", "title": "A" }, { "const": "b", "title": "B" }] },
         } });
-        let form = Question::Form { message: "?".into(), schema: schema.clone() };
+        let form = Question::Form { message: "?".into(), schema: Shown::schema(schema.clone()).unwrap() };
         let (_, params) = encoder(Revision::V2025_06_18).question(&form);
         assert_eq!(
             params.unwrap()["requestedSchema"]["properties"],
@@ -103,7 +103,7 @@ mod tests {
             assert_eq!(encoder(revision).question(&form).1.unwrap()["requestedSchema"], schema);
         }
         let several = json!({ "properties": { "kinds": { "type": "array", "items": { "enum": ["a"] } } } });
-        let several = Question::Form { message: "?".into(), schema: several };
+        let several = Question::Form { message: "?".into(), schema: Shown::schema(several).unwrap() };
         assert!(encoder(Revision::V2025_06_18).cannot_ask(&several).is_some());
         assert!(encoder(Revision::V2025_11_25).cannot_ask(&several).is_none());
     }
@@ -112,7 +112,7 @@ mod tests {
     fn early_messages_have_one_block() {
         let blocks = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
         let params = json!({ "messages": [{ "role": "user", "content": blocks }], "maxTokens": 1 });
-        let question = Question::Sample(params.as_object().unwrap().clone());
+        let question = Question::Sample(Shown::sampling(params.as_object().unwrap().clone()).unwrap());
         let messages = |revision| encoder(revision).question(&question).1.unwrap()["messages"].clone();
         assert_eq!(messages(Revision::V2025_11_25), params["messages"]);
         let split = messages(Revision::V2025_06_18);

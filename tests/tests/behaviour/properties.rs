@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use e2e::{Value, json, schema};
 use proptest::{collection, option, prelude::*};
 use wharf_protocol::{
-    Frame, Id, Message, Object, Revision, RpcError,
+    Frame, Id, Message, Object, Revision, RpcError, Shown,
     encode::{CacheHint, Encoder},
     header,
     message::{error_text, notification_text, request_text, result_text},
@@ -104,8 +104,8 @@ fn content() -> impl Strategy<Value = Content> {
     ]
 }
 
-fn raw(value: &Value) -> Box<serde_json::value::RawValue> {
-    serde_json::value::to_raw_value(value).unwrap()
+fn raw(value: &Value) -> Shown<Box<serde_json::value::RawValue>> {
+    Shown::schema_text(&value.to_string()).unwrap()
 }
 
 fn tool() -> impl Strategy<Value = Tool> {
@@ -120,13 +120,13 @@ fn tool() -> impl Strategy<Value = Tool> {
             more.remove("annotations");
             Tool {
                 name,
-                title,
-                description,
+                title: title.map(Shown::from),
+                description: description.into(),
                 input_schema: raw(&json!({ "type": "object", "additionalProperties": false })),
                 output_schema: output.as_ref().map(raw),
                 annotations: hints.then(|| json!({ "readOnlyHint": true }).as_object().cloned().unwrap_or_default()),
                 task,
-                more,
+                more: Shown::members(more).unwrap(),
             }
         })
 }
@@ -239,10 +239,16 @@ proptest! {
         more in more(),
         contents in collection::vec(contents(), 1..4),
     ) {
-        let resource =
-            Resource { uri: uri.clone(), name: name.clone(), description: description.clone(), mime_type: None, more };
+        let (name, description) = (Shown::from(name), description.map(Shown::from));
+        let resource = Resource {
+            uri: Shown::exact(&uri).unwrap(),
+            name: name.clone(),
+            description: description.clone(),
+            mime_type: None,
+            more: Shown::members(more).unwrap(),
+        };
         let template = ResourceTemplate {
-            uri_template: format!("{uri}{{x}}"),
+            uri_template: Shown::exact(&format!("{uri}{{x}}")).unwrap(),
             name,
             description,
             mime_type: Some("text/plain".into()),
@@ -267,9 +273,10 @@ proptest! {
     ) {
         let mut more = more;
         more.remove("annotations");
-        let arguments = vec![PromptArgument { name: argument, description: None, required: true }];
-        let prompt = Prompt { name, description: None, arguments, more };
-        let message = PromptMessage { role: Role::Assistant, content };
+        let arguments = vec![PromptArgument { name: argument.into(), description: None, required: true }];
+        let prompt = Prompt { name, description: None, arguments, more: Shown::members(more).unwrap() };
+        let message = PromptMessage { role: Role::Assistant, content: Shown::message(content).unwrap() };
+        let values: Vec<Shown> = values.into_iter().map(Shown::from).collect();
         for encoder in encoders() {
             fits(&encoder, "ListPromptsResult", &encoder.page("prompts", vec![encoder.prompt(&prompt)], None));
             let result = PromptResult { description: None, messages: vec![message.clone()], meta: None };
@@ -306,9 +313,11 @@ proptest! {
                 schema::check(revision.as_str(), definition, &request);
             };
             asked("ListRootsRequest", &Question::Roots);
-            asked("CreateMessageRequest", &Question::Sample(sample.as_object().cloned().unwrap_or_default()));
+            let sample = sample.as_object().cloned().unwrap_or_default();
+            asked("CreateMessageRequest", &Question::Sample(Shown::sampling(sample).unwrap()));
             if revision >= Revision::V2025_06_18 {
-                asked("ElicitRequest", &Question::Form { message: text.clone(), schema: form.clone() });
+                let form = Question::Form { message: text.clone().into(), schema: Shown::data(form.clone()) };
+                asked("ElicitRequest", &form);
             }
         }
     }

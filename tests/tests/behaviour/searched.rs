@@ -156,3 +156,37 @@ async fn what_cannot_be_meant_is_answered_in_words_for_a_model() {
     assert!(is_error(&wrong), "{wrong}");
     pipe.close().await;
 }
+
+/// A tool that only a page of the plugin may call is none that a model finds or calls by searching. The client itself sees it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_for_a_page_alone_is_not_for_models() {
+    let folder = Folder::new();
+    let given = |id: &str, visibility: &str| {
+        let more = json!({ "_meta": { "ui": { "visibility": [visibility] } } }).to_string();
+        format!(
+            "[plugins.{id}]\npath = {:?}\nconfig = {{ mode = \"given\", alone = true, more = {more:?} }}\n",
+            e2e::plugin("badlist")
+        )
+    };
+    folder.config(&format!("{}{}", given("page", "app"), given("both", "model")));
+    let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    assert_eq!(found(&pipe.call("find_tools", json!({ "query": "does what it is told" })).await), ["both_t"]);
+    let none = pipe.call("find_tools", json!({ "query": "zzz" })).await;
+    assert_eq!(none["structuredContent"]["hint"], "none of the 1 tools fits; try other words");
+    let call = |name: &str| json!({ "name": name, "arguments": { "text": "hi" } });
+    assert_eq!(text(&pipe.call("call_tool", call("both_t")).await), "hi");
+    let refused = pipe.call("call_tool", call("page_t")).await;
+    let unknown = pipe.call("call_tool", call("none_t")).await;
+    assert!(is_error(&refused), "{refused}");
+    assert_eq!(text(&refused).replace("page_t", "none_t"), text(&unknown), "it tells nothing of what is there");
+    // The page's client calls it by its name, as it does without a search.
+    assert_eq!(text(&pipe.call("page_t", json!({ "text": "hi" })).await), "hi");
+    pipe.close().await;
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let listed = pipe.request("tools/list", json!({})).await.unwrap();
+    let page = listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "page_t").unwrap();
+    assert_eq!(page["_meta"]["ui"]["visibility"], json!(["app"]));
+    pipe.close().await;
+}

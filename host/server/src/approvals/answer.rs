@@ -1,7 +1,7 @@
 //! The form in which a client asks its person, and what the person answered.
 
 use serde_json::{Value, json};
-use wharf_protocol::model::Question;
+use wharf_protocol::{Shown, model::Question};
 
 use crate::config::approvals::Remember;
 
@@ -28,7 +28,8 @@ pub fn question(message: String, longest: Remember) -> Question {
             choices.into_iter().map(|(value, title)| json!({ "const": value, "title": title })).collect();
         properties = json!({ "remember": { "type": "string", "title": "Remember", "oneOf": choices } });
     }
-    Question::Form { message, schema: json!({ "type": "object", "properties": properties }) }
+    let schema = json!({ "type": "object", "properties": properties });
+    Question::Form { message: message.into(), schema: Shown::data(schema) }
 }
 
 /// Reads the client's answer: for how long the person approves, or none for a no. The error says what is wrong with it.

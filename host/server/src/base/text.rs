@@ -1,19 +1,7 @@
-//! Makes text from guests safe to show to people.
+//! Makes text from guests safe to show to people. Which characters are hidden, `wharf_protocol::text` says.
 
 use sha2::{Digest, Sha256};
-
-/// Whether a character can change how the text around it is shown, or is invisible: control characters, unusual line
-/// separators, marks that change a text's direction, and characters without a shape, which a model reads all the same. The
-/// characters that join letters do not count, since some scripts and emoji need them.
-pub fn is_deceptive(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}'
-                | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
-                | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
-        )
-}
+pub use wharf_protocol::text::{clean, in_place, is_deceptive};
 
 /// The longest name that stands in a URL.
 pub const MAX_SEGMENT_BYTES: usize = 64;
@@ -24,16 +12,11 @@ pub fn is_segment(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_SEGMENT_BYTES && text.bytes().all(fits)
 }
 
-/// For descriptions and questions: removes deceptive characters, but keeps line breaks and tabs.
-pub fn clean(text: &str) -> String {
-    text.chars().filter(|character| matches!(character, '\n' | '\t') || !is_deceptive(*character)).collect()
-}
-
 /// For one line of a log or terminal: replaces deceptive characters, line breaks among them, by their escapes.
 pub fn escaped(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_deceptive(character) {
+    for (character, hidden) in in_place(text) {
+        if hidden {
             line.extend(character.escape_default());
         } else {
             line.push(character);
@@ -46,8 +29,8 @@ pub fn escaped(text: &str) -> String {
 /// where no such escape may stand, none of these characters may stand either.
 pub fn escaped_json(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_deceptive(character) {
+    for (character, hidden) in in_place(text) {
+        if hidden {
             let mut units = [0; 2];
             character.encode_utf16(&mut units).iter().for_each(|unit| line.push_str(&format!("\\u{unit:04x}")));
         } else {

@@ -1,10 +1,11 @@
 //! Converts the questions of plugins and the answers of clients, and what a plugin is told about its caller.
 
+use http::Uri;
 use serde_json::{Value, json};
-use wharf_protocol::{Object, Revision, capability::ClientCapabilities, model as mcp, params::RootsResult};
+use wharf_protocol::{Object, Revision, Shown, capability::ClientCapabilities, model as mcp, params::RootsResult};
 use wharf_sandbox::model as wit;
 
-use super::values::parse_json;
+use super::{offer::MAX_URI_BYTES, values::parse_json};
 use crate::{base::text::clean, schema::Schema};
 
 /// What a plugin is told about its caller. `client` and `meta` are JSON.
@@ -63,19 +64,12 @@ pub fn missing_abilities(needs: wit::Abilities, capabilities: &ClientCapabilitie
 /// A plugin's question as it goes to the client: its message begins with the plugin's name, and deceptive characters are
 /// removed.
 pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question, String> {
-    let signed = |message: &str| format!("[{plugin}] {}", clean(message));
+    let signed = |message: &str| Shown::from(format!("[{plugin}] {message}"));
     Ok(match question {
         wit::Question::Form(form) => {
             mcp::Question::Form { message: signed(&form.message), schema: form_schema(&form.schema)? }
         }
-        wit::Question::Page(page) => {
-            if !page.url.starts_with("https://")
-                || page.url.chars().any(|character| character.is_control() || character == ' ')
-            {
-                return Err("it asks to open a page that is not https".into());
-            }
-            mcp::Question::Page { message: signed(&page.message), url: page.url.clone() }
-        }
+        wit::Question::Page(page) => mcp::Question::Page { message: signed(&page.message), url: page_url(&page.url)? },
         wit::Question::Sample(params) => {
             let Value::Object(mut params) = parse_json(params)? else {
                 return Err("the parameters of a sampling question must be a JSON object".into());
@@ -88,6 +82,7 @@ pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question,
             check_tool_results(&params)?;
             // `includeContext` would let a plugin read what other servers told the model.
             params.remove("includeContext");
+            let params = Shown::sampling(params).map_err(|unseen| format!("its sampling question: {unseen}"))?;
             mcp::Question::Sample(params)
         }
         wit::Question::Roots => mcp::Question::Roots,
@@ -124,7 +119,7 @@ fn check_tool_results(params: &Object) -> Result<(), String> {
 }
 
 /// A form's schema: an object of plain fields, nothing nested.
-fn form_schema(text: &str) -> Result<Value, String> {
+fn form_schema(text: &str) -> Result<Shown<Value>, String> {
     Schema::small(text).map_err(|error| format!("the schema of its form: {error}"))?;
     let schema = parse_json(text)?;
     let fields =
@@ -143,7 +138,27 @@ fn form_schema(text: &str) -> Result<Value, String> {
             ));
         }
     }
-    Ok(schema)
+    Shown::schema(schema).map_err(|unseen| format!("the schema of its form: {unseen}"))
+}
+
+/// The URL of a page, which a person decides about by its looks: nothing in it is hidden, and what stands first is the host.
+fn page_url(url: &str) -> Result<Shown, String> {
+    if url.len() > MAX_URI_BYTES {
+        return Err(format!("it asks to open a page whose URL has more than {MAX_URI_BYTES} bytes"));
+    }
+    if !url.starts_with("https://") {
+        return Err("it asks to open a page that is not https".into());
+    }
+    // Browsers take a backslash for a slash.
+    if !url.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
+        return Err("it asks to open a page whose URL has other characters than a URL may have; encode them".into());
+    }
+    let uri: Uri = url.parse().map_err(|_| "it asks to open a page whose URL is malformed")?;
+    if uri.host().is_none_or(str::is_empty) || uri.authority().is_none_or(|authority| authority.as_str().contains('@'))
+    {
+        return Err("it asks to open a page whose URL has a user name or a password in it, or no host".into());
+    }
+    Shown::exact(url).map_err(|unseen| format!("the URL of its page: {unseen}"))
 }
 
 /// The ability that the client needs for a question.
@@ -260,10 +275,14 @@ mod tests {
     fn tools_in_sampling_are_an_ability_of_their_own_and_context_is_not_asked_for() {
         let Ok(plain) = sample(&json!([])) else { panic!("it is a question") };
         assert_eq!(ability_for(&plain), wit::Abilities::SAMPLING);
-        let mcp::Question::Sample(mut params) = plain else { panic!("of another kind") };
+        let mcp::Question::Sample(params) = plain else { panic!("of another kind") };
         assert!(!params.contains_key("includeContext"));
+        let mut params = params.into_inner();
         params.insert("tools".into(), json!([]));
-        assert_eq!(ability_for(&mcp::Question::Sample(params)), wit::Abilities::SAMPLING_TOOLS);
+        assert_eq!(
+            ability_for(&mcp::Question::Sample(Shown::sampling(params).unwrap())),
+            wit::Abilities::SAMPLING_TOOLS
+        );
     }
 
     #[test]
@@ -274,6 +293,18 @@ mod tests {
             ("javascript:alert(1)", false),
             ("https://example.com/ a", false),
             ("https://example.com/\n", false),
+            ("https://xn--bcher-kva.example:8443/a?b=c%20d#e", true),
+            ("https://example.com@evil.example/", false),
+            ("https://user:word@example.com/", false),
+            ("https://example.com%40evil.example/", false),
+            ("https://example.com\\@evil.example/", false),
+            ("https://example.com/\u{202e}cod.exe", false),
+            ("https://ex\u{430}mple.com/", false),
+            ("https://example.com/\u{200b}", false),
+            ("https:///a", false),
+            ("https://", false),
+            ("https://@/", false),
+            ("HTTPS://example.com/", false),
         ] {
             let page = wit::Question::Page(wit::Page { message: "m".into(), url: url.into() });
             assert_eq!(question("p", &page).is_ok(), fits, "{url:?}");

@@ -2,6 +2,8 @@
 //! checked here, once.
 
 mod asking;
+#[cfg(test)]
+mod hidden;
 mod offer;
 mod outcome;
 pub mod template;
@@ -11,6 +13,6 @@ mod values;
 
 pub use asking::{ability_for, carried_answer, carry_answer, context, missing_abilities, question, read_answer, roots};
 pub use offer::{MAX_TOOL_WORDS, MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, offer};
-pub use outcome::{completion, failure_error, prompt_result, read_result, structured_result, tool_result};
+pub use outcome::{completion, failure_error, prompt_result, prompt_text, read_result, structured_result, tool_result};
 pub use uri::check_uri;
 pub use values::{PLUGIN_META, arguments, level};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use sha2::{Digest, Sha256};
 use wharf_protocol::{
-    Object,
+    Object, Shown,
     header::{Mirrored, mirrored},
     model as mcp,
 };
@@ -50,6 +50,8 @@ pub struct OfferedTool {
     pub needs: wit::Abilities,
     /// The arguments that HTTP clients repeat in headers.
     pub mirrored: Vec<Mirrored>,
+    /// Whether models may know of it. Tools that a page of the plugin calls say that they are for the page alone.
+    pub for_models: bool,
     /// If the tool runs as a task, it asks its questions before the task begins.
     pub ask_before_task: bool,
     /// Where an observer of its calls keeps what it counts them in.
@@ -212,7 +214,7 @@ fn published_name(config: &PluginConfig, own: &str) -> Result<String, String> {
 
 /// Reads a `more` member and adds the id of the plugin. `own`: members that have a field of their own and are not allowed in
 /// `more`.
-fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Result<Object, String> {
+fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Result<Shown<Object>, String> {
     let mut more = read_more(more, own)?;
     let meta = more.entry("_meta").or_insert_with(|| Value::Object(Object::new()));
     let meta = meta.as_object_mut().ok_or("`_meta` in `more` must be an object")?;
@@ -220,10 +222,10 @@ fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Res
     if let Some(icons) = more.get("icons") {
         check_icons(icons)?;
     }
-    if let Some(title) = more.get_mut("title") {
-        *title = Value::String(clean(title.as_str().ok_or("`title` in `more` must be a string")?));
+    if more.get("title").is_some_and(|title| !title.is_string()) {
+        return Err("`title` in `more` must be a string".into());
     }
-    Ok(more)
+    Shown::members(more).map_err(|unseen| format!("`more`: {unseen}"))
 }
 
 /// Clients fetch icons, so only `https:` URLs are allowed, and `data:` URLs, which need no fetching.
@@ -244,7 +246,8 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> R
     purse.entry(&[&tool.name, &tool.description, title.unwrap_or_default()], more)?;
     let words = (tool.name.len() + tool.description.len() + tool.input_schema.len()) / 2;
     purse.pay(words.min(MAX_TOOL_WORDS) * TOOL_WORD_BYTES)?;
-    let input = paid_schema(&tool.input_schema, true, purse).map_err(|error| format!("input schema: {error}"))?;
+    let (input_schema, input) =
+        paid_schema(&tool.input_schema, true, purse).map_err(|error| format!("input schema: {error}"))?;
     let more = entry_more(
         config,
         more,
@@ -252,9 +255,9 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> R
     )?;
     let output = details.and_then(|details| details.output_schema.as_deref());
     let output = output.map(|text| paid_schema(text, false, purse)).transpose();
-    let output = output.map_err(|error| format!("output schema: {error}"))?;
-    let input_schema: Value = serde_json::from_str(input.text.get()).unwrap_or_default();
-    let mirrored = mirrored(&input_schema).map_err(|error| format!("input schema: {error}"))?;
+    let (output_schema, output) = output.map_err(|error| format!("output schema: {error}"))?.unzip();
+    let parsed: Value = serde_json::from_str(input.text.get()).unwrap_or_default();
+    let mirrored = mirrored(&parsed).map_err(|error| format!("input schema: {error}"))?;
     if let Some(nested) = mirrored.iter().find(|one| one.path.len() > 1) {
         let path = nested.path.join(".");
         tracing::warn!(
@@ -287,10 +290,10 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> R
     });
     let published = mcp::Tool {
         name,
-        title: title.map(clean),
-        description: clean(&tool.description),
-        input_schema: input.text.clone(),
-        output_schema: output.as_ref().map(|schema| schema.text.clone()),
+        title: title.map(Shown::from),
+        description: tool.description.as_str().into(),
+        input_schema,
+        output_schema,
         annotations,
         task,
         more,
@@ -298,23 +301,38 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> R
     let ask_before_task = details.is_some_and(|details| details.ask_before_task);
     let needs = details.map_or(wit::Abilities::empty(), |details| details.needs);
     let (own_name, slot) = (tool.name.clone(), Slot::default());
-    Ok(OfferedTool { published, own_name, input, output, needs, mirrored, ask_before_task, slot })
+    let for_models = is_for_models(&published.more);
+    Ok(OfferedTool { published, own_name, input, output, needs, mirrored, for_models, ask_before_task, slot })
 }
 
-fn paid_schema(text: &str, object_root: bool, purse: &mut Purse) -> Result<Schema, String> {
+/// What the extension for user interfaces says of a tool: `_meta.ui.visibility` lists who may see it, the model, the page (`app`) or both.
+/// One that does not say is for both.
+fn is_for_models(more: &Object) -> bool {
+    let visibility = more.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility"));
+    visibility.is_none_or(|who| match who {
+        Value::Array(all) => all.iter().any(|one| one == "model"),
+        one => one == "model",
+    })
+}
+
+/// A schema as it is published, and the same to check values with.
+fn paid_schema(text: &str, object_root: bool, purse: &mut Purse) -> Result<(Shown<Box<RawValue>>, Schema), String> {
+    // What is too large or too deep is refused before it is gone through.
     let plan = schema::Plan::of(text, object_root)?;
     purse.pay(plan.bytes())?;
-    plan.compile()
+    let shown = Shown::schema_text(text)?;
+    let plan = if shown.get() == text { plan } else { schema::Plan::of(shown.get(), object_root)? };
+    Ok((shown, plan.compile()?))
 }
 
-fn check_uri(uri: &str) -> Result<(), String> {
+fn shown_uri(uri: &str) -> Result<Shown, String> {
     if uri.len() > MAX_URI_BYTES {
         return Err(format!("it has more than {MAX_URI_BYTES} bytes"));
     }
     if !has_scheme(uri) || uri.chars().any(|character| character.is_control() || character == ' ') {
         return Err("it is not an absolute URI".into());
     }
-    Ok(())
+    Shown::exact(uri).map_err(|unseen| unseen.to_string())
 }
 
 /// Whether an entry is not published because it is a file and the plugin may read none. Its other entries are published.
@@ -342,7 +360,7 @@ fn offered_resource(
     entry: &wit::ResourceEntry,
     purse: &mut Purse,
 ) -> Result<mcp::Resource, String> {
-    check_uri(&entry.uri)?;
+    let uri = shown_uri(&entry.uri)?;
     let (description, mime_type) = (entry.description.as_deref(), entry.mime_type.as_deref());
     let texts = [&entry.uri, entry.name.as_str(), description.unwrap_or_default(), mime_type.unwrap_or_default()];
     purse.entry(&texts, entry.more.as_ref())?;
@@ -351,10 +369,10 @@ fn offered_resource(
     }
     let more = entry_more(config, entry.more.as_ref(), &["uri", "name", "description", "mimeType"])?;
     Ok(mcp::Resource {
-        uri: entry.uri.clone(),
-        name: clean(&entry.name),
-        description: description.map(clean),
-        mime_type: mime_type.map(clean),
+        uri,
+        name: entry.name.as_str().into(),
+        description: description.map(Shown::from),
+        mime_type: mime_type.map(Shown::from),
         more,
     })
 }
@@ -370,16 +388,16 @@ fn offered_template(
     purse.entry(&texts, entry.more.as_ref())?;
     purse.pay(TEMPLATE_BYTES)?;
     let template = Template::compile(&entry.uri_template)?;
-    check_uri(&entry.uri_template)?;
+    let uri_template = shown_uri(&entry.uri_template)?;
     if entry.name.is_empty() {
         return Err("it has no name".into());
     }
     let more = entry_more(config, entry.more.as_ref(), &["uriTemplate", "name", "description", "mimeType"])?;
     let published = mcp::ResourceTemplate {
-        uri_template: entry.uri_template.clone(),
-        name: clean(&entry.name),
-        description: description.map(clean),
-        mime_type: mime_type.map(clean),
+        uri_template,
+        name: entry.name.as_str().into(),
+        description: description.map(Shown::from),
+        mime_type: mime_type.map(Shown::from),
         more,
     };
     Ok(OfferedTemplate { published, template })
@@ -393,17 +411,13 @@ fn offered_prompt(config: &PluginConfig, prompt: &wit::Prompt, purse: &mut Purse
     }
     unique("argument", prompt.params.iter().map(|argument| argument.name.as_str()))?;
     let more = entry_more(config, prompt.more.as_ref(), &["name", "description", "arguments"])?;
-    let arguments = prompt.params.iter().map(|argument| mcp::PromptArgument {
-        name: clean(&argument.name),
-        description: argument.description.as_deref().map(clean),
-        required: argument.required,
-    });
-    let published = mcp::Prompt {
-        name,
-        description: prompt.description.as_deref().map(clean),
-        arguments: arguments.collect(),
-        more,
+    let argument = |argument: &wit::PromptArgument| {
+        let name = Shown::exact(&argument.name).map_err(|unseen| format!("an argument's name: {unseen}"))?;
+        let description = argument.description.as_deref().map(Shown::from);
+        Ok(mcp::PromptArgument { name, description, required: argument.required })
     };
+    let arguments = prompt.params.iter().map(argument).collect::<Result<_, String>>()?;
+    let published = mcp::Prompt { name, description: prompt.description.as_deref().map(Shown::from), arguments, more };
     Ok(OfferedPrompt { published, own_name: prompt.name.clone() })
 }
 
@@ -412,6 +426,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_tool_for_a_page_alone_is_not_for_models() {
+        for (more, expected) in [
+            (json!({}), true),
+            (json!({ "_meta": { "ui": { "resourceUri": "ui://a" } } }), true),
+            (json!({ "_meta": { "ui": { "visibility": ["model", "app"] } } }), true),
+            (json!({ "_meta": { "ui": { "visibility": ["model"] } } }), true),
+            (json!({ "_meta": { "ui": { "visibility": ["app"] } } }), false),
+            (json!({ "_meta": { "ui": { "visibility": [] } } }), false),
+            (json!({ "_meta": { "ui": { "visibility": "app" } } }), false),
+            (json!({ "_meta": { "ui": { "visibility": null } } }), false),
+        ] {
+            assert_eq!(is_for_models(more.as_object().unwrap()), expected, "{more}");
+        }
+    }
 
     #[test]
     fn icons_are_fetched_safely_or_not_at_all() {

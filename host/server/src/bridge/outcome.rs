@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wharf_protocol::{
-    Object, RpcError,
+    Object, RpcError, Shown,
     error::{INSUFFICIENT_SCOPE, TOO_MANY_REQUESTS},
     model as mcp,
 };
@@ -39,16 +39,26 @@ pub fn read_result(contents: Vec<wit::ResourceContents>) -> Result<mcp::ReadResu
     Ok(mcp::ReadResult { contents: contents.into_iter().map(resource_contents).collect::<Result<_, _>>()? })
 }
 
+/// A prompt that is one text of the user.
+pub fn prompt_text(text: String, description: Option<Shown>) -> Result<mcp::PromptResult, String> {
+    let message = mcp::PromptMessage { role: mcp::Role::User, content: message(mcp::Content::Text(text))? };
+    Ok(mcp::PromptResult { description, messages: vec![message], meta: None })
+}
+
+fn message(content: mcp::Content) -> Result<Shown<mcp::Content>, String> {
+    Shown::message(content).map_err(|unseen| format!("a block of its prompt: {unseen}"))
+}
+
 pub fn prompt_result(result: wit::PromptResult) -> Result<mcp::PromptResult, String> {
     let message = |message: wit::Message| -> Result<mcp::PromptMessage, String> {
         let role = match message.role {
             wit::Role::User => mcp::Role::User,
             wit::Role::Assistant => mcp::Role::Assistant,
         };
-        Ok(mcp::PromptMessage { role, content: content(message.content)? })
+        Ok(mcp::PromptMessage { role, content: self::message(content(message.content)?)? })
     };
     Ok(mcp::PromptResult {
-        description: result.description,
+        description: result.description.map(Shown::from),
         messages: result.messages.into_iter().map(message).collect::<Result<_, _>>()?,
         meta: result_meta(result.more.as_ref())?,
     })
@@ -106,8 +116,10 @@ fn resource_contents(contents: wit::ResourceContents) -> Result<mcp::ResourceCon
     })
 }
 
+/// A suggestion comes back as an argument, so one in which something is hidden is left out rather than changed.
 pub fn completion(completion: wit::Completion) -> mcp::Completion {
-    mcp::Completion { values: completion.values, total: completion.total, has_more: completion.has_more }
+    let values = completion.values.iter().filter_map(|value| Shown::exact(value).ok()).collect();
+    mcp::Completion { values, total: completion.total, has_more: completion.has_more }
 }
 
 /// A plugin's own failure as a JSON-RPC error. None if the plugin gave no code: how it is reported then depends on the method.
@@ -119,7 +131,7 @@ pub fn failure_error(failure: &wit::Failure) -> Option<RpcError> {
     let allowed = matches!(code, -32602 | -32603 | -32002) || !(own || (-32768..=-32000).contains(&code));
     let error = RpcError::new(if allowed { code } else { -32603 }, clean(&failure.message));
     match failure.data.as_deref().map(serde_json::from_str) {
-        Some(Ok(data)) => Some(error.with_data(data)),
+        Some(Ok(data)) => Some(error.with_data(Shown::data(data).into_inner())),
         _ => Some(error),
     }
 }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{
-    Id, Level, Method, Revision, RpcError,
+    Id, Level, Method, Revision, RpcError, Shown,
     capability::ClientCapabilities,
     encode::Encoder,
     meta::{ModernClaim, RequestMeta, Trace},
@@ -368,6 +368,7 @@ impl Events for CallEvents {
         }
         if self.context.level().is_some_and(|least| level >= least) {
             let data = data.and_then(|data| serde_json::from_str(&data).ok()).unwrap_or(Value::String(message));
+            let data = Shown::data(data);
             self.context.outbox.offer(notification::message(level, plugin, data, self.context.task_id()));
         }
     }
@@ -381,7 +382,8 @@ impl Events for CallEvents {
             }
             *progressed = (done, Some(Instant::now()));
         }
-        let progress = Progress { done, total, message: message.as_deref() };
+        let message = message.map(Shown::from);
+        let progress = Progress { done, total, message: message.as_ref() };
         let revision = self.context.encoder.revision;
         self.context.outbox.offer(notification::progress(revision, token, progress, self.context.task_id()));
     }

@@ -12,7 +12,7 @@ use tokio::sync::{
     watch,
 };
 use wharf_protocol::{
-    Id, Level, Revision,
+    Id, Level, Revision, Shown,
     notification::{self, Listed},
 };
 
@@ -118,7 +118,7 @@ impl Feed {
                 },
                 failure = self.failures.recv() => match failure {
                     Ok(failure) if listener.wants_messages(Level::Error) && view.sees_failure(&failure) => {
-                        outbox.send(notification::message(Level::Error, "wharf", (*failure.text).into(), None)).await
+                        outbox.send(notification::message(Level::Error, "wharf", Shown::data((*failure.text).into()), None)).await
                     }
                     _ => Ok(()),
                 },

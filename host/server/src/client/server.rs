@@ -14,7 +14,7 @@ use anyhow::Context;
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use wharf_protocol::{Revision, RpcError, encode::Encoder};
+use wharf_protocol::{Revision, RpcError, Shown, encode::Encoder};
 
 use crate::{
     access::{approval::Approver, grants::Table, scope::Scopes},
@@ -188,7 +188,7 @@ impl Server {
     }
 
     /// What models are told about all tools together.
-    pub fn instructions(&self, caller: &Caller, profile: Option<&str>) -> Option<String> {
+    pub fn instructions(&self, caller: &Caller, profile: Option<&str>) -> Option<Shown> {
         self.view(caller, profile).instructions(self.startup.face.instructions.as_deref())
     }
 

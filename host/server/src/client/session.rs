@@ -191,7 +191,7 @@ impl Session {
             _counted: server.observers.session(revision),
         };
         let instructions = server.instructions(caller, session.profile.as_deref());
-        let result = server.encoder(revision).initialize(instructions.as_deref());
+        let result = server.encoder(revision).initialize(instructions.as_ref());
         Ok((Arc::new(session), result))
     }
 

@@ -48,7 +48,7 @@ async fn dispatch(ctx: &Context, method: Method, params: Option<&Params>) -> Res
         Method::Discover => {
             ctx.server.ready_to_introduce().await;
             let instructions = ctx.server.instructions(&ctx.caller, ctx.profile.as_deref());
-            Ok(ctx.encoder.discover(instructions.as_deref()))
+            Ok(ctx.encoder.discover(instructions.as_ref()))
         }
         Method::Listen => listen::listen(ctx, params::read(params)?).await,
         // The transport handles it, before there is a context.

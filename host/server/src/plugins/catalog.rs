@@ -79,7 +79,7 @@ impl Catalog {
                 }
             }
             for (entry, resource) in one.offer.resources.iter().enumerate() {
-                if let Some((with, _)) = catalog.resources.insert(resource.uri.clone(), (at, entry)) {
+                if let Some((with, _)) = catalog.resources.insert(resource.uri.to_string(), (at, entry)) {
                     return Err(clash("resource", &resource.uri, with));
                 }
                 // A URI that matches an earlier plugin's template belongs to that plugin, even if a later one lists this very
@@ -90,7 +90,7 @@ impl Catalog {
             }
             for (entry, template) in one.offer.templates.iter().enumerate() {
                 catalog.templates.add(&template.template, (at, entry));
-                if let Some(with) = templates.insert(template.published.uri_template.clone(), at) {
+                if let Some(with) = templates.insert(template.published.uri_template.to_string(), at) {
                     return Err(clash("template", &template.published.uri_template, with));
                 }
             }
@@ -122,12 +122,15 @@ impl Catalog {
         if let Some((plugin, entry)) = self.resources.get(uri) {
             let served = self.lists.served.get(*plugin)?;
             let mime_type = served.offer.resources.get(*entry)?.mime_type.as_deref();
-            return Some((served, ResourceEntry { mime_type, template: None }));
+            return Some((served, ResourceEntry { mime_type: mime_type.map(String::as_str), template: None }));
         }
         let (plugin, entry) = self.templates.find(&self.lists.served, uri)?;
         let served = self.lists.served.get(plugin)?;
         let template = &served.offer.templates.get(entry)?.published;
-        let entry = ResourceEntry { mime_type: template.mime_type.as_deref(), template: Some(&template.uri_template) };
+        let entry = ResourceEntry {
+            mime_type: template.mime_type.as_deref().map(String::as_str),
+            template: Some(&template.uri_template),
+        };
         Some((served, entry))
     }
 
@@ -136,7 +139,7 @@ impl Catalog {
         self.lists
             .served
             .iter()
-            .find(|served| served.offer.templates.iter().any(|one| one.published.uri_template == text))
+            .find(|served| served.offer.templates.iter().any(|one| one.published.uri_template.as_str() == text))
             .map(|served| &**served)
     }
 

@@ -11,8 +11,11 @@ use std::{
 };
 
 use rust_stemmers::{Algorithm, Stemmer};
-use serde_json::{Value, json, value::RawValue};
-use wharf_protocol::model::{TaskSupport, Tool};
+use serde_json::{Value, json};
+use wharf_protocol::{
+    Shown,
+    model::{TaskSupport, Tool},
+};
 
 use super::synonyms::GROUPS;
 use crate::bridge::MAX_TOOL_WORDS;
@@ -89,11 +92,11 @@ fn tool(name: &str, title: &str, description: &str, schema: Value, reads_only: b
         name: name.into(),
         title: Some(title.into()),
         description: description.into(),
-        input_schema: RawValue::from_string(schema.to_string()).unwrap_or_default(),
+        input_schema: Shown::schema_text(&schema.to_string()).unwrap_or_default(),
         output_schema: None,
         annotations: annotations.as_object().filter(|hints| !hints.is_empty()).cloned(),
         task: TaskSupport::Forbidden,
-        more: wharf_protocol::Object::new(),
+        more: Shown::default(),
     }
 }
 
@@ -153,7 +156,7 @@ impl Finder {
             };
             add(&tool.name, IN_NAME);
             add(plugin, IN_ID);
-            add(tool.title.as_deref().unwrap_or_default(), IN_TITLE);
+            add(tool.title.as_deref().map_or("", |title| title), IN_TITLE);
             add(&tool.description, IN_DESCRIPTION);
             let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
             for (name, argument) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {

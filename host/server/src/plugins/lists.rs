@@ -110,12 +110,13 @@ impl Lists {
         Arc::clone(parts.entry(key).or_default())
     }
 
-    /// Finds tools. There is one index of all, because it may be large; whoever asks leaves out what is not for its client.
+    /// Finds tools that are for models. There is one index of all of these, because it may be large; whoever asks leaves out what is not for
+    /// its client.
     pub fn finder(&self) -> &Finder {
         self.finder.get_or_init(|| {
             let all = Filter::default();
-            let tools = self.all_tools(&all).map(|(served, tool)| (served.config.id.as_str(), &tool.published));
-            Finder::new(tools)
+            let tools = self.all_tools(&all).filter(|(_, tool)| tool.for_models);
+            Finder::new(tools.map(|(served, tool)| (served.config.id.as_str(), &tool.published)))
         })
     }
 
@@ -156,6 +157,8 @@ impl Lists {
     /// The entries of a list that this filter lets through.
     pub fn entries<'a>(&'a self, list: List, filter: &'a Filter) -> Box<dyn Iterator<Item = Listed<'a>> + 'a> {
         let sees = |kind, served: &Served, name: &str| filter.sees(&Entry::new(kind, &served.config.id, name));
+        // A resource stands in the list of those who may read it.
+        let reads = |served: &Served, uri: &str| filter.sees(&Entry::read(&served.config.id, uri, None));
         let served = self.served.iter();
         match list {
             List::Tools if filter.style() == Style::Search => Box::new(finder::tools().iter().map(Listed::Tool)),
@@ -167,7 +170,7 @@ impl Lists {
             })),
             List::Resources => Box::new(served.flat_map(move |served| {
                 let resources = served.offer.resources.iter();
-                resources.filter(move |one| sees(Kind::Resource, served, &one.uri)).map(Listed::Resource)
+                resources.filter(move |one| reads(served, &one.uri)).map(Listed::Resource)
             })),
             List::Templates => Box::new(served.flat_map(move |served| {
                 let templates = served.offer.templates.iter().map(|one| &one.published);

@@ -158,7 +158,11 @@ impl Serving {
             .map(|one| &one.published)
             .map(|one| entry(&one.uri_template, &one.uri_template, &one.name));
         let prompts = offer.prompts.iter().map(|prompt| {
-            entry(&prompt.published.name, &prompt.own_name, prompt.published.description.as_deref().unwrap_or_default())
+            entry(
+                &prompt.published.name,
+                &prompt.own_name,
+                prompt.published.description.as_deref().map_or("", |text| text),
+            )
         });
         Self {
             sha256: code.digest_hex(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_protocol::{RpcError, encode::Encoder, error::clip};
+use wharf_protocol::{RpcError, Shown, encode::Encoder, error::clip};
 
 use super::{
     catalog::{Catalog, ResourceEntry},
@@ -12,6 +12,7 @@ use super::{
     served::{Generations, Served},
 };
 use crate::{
+    base::reading::doubt_of_uri,
     bridge::{OfferedPrompt, OfferedTool},
     roles::{Denied, Entry, Kind},
 };
@@ -38,9 +39,11 @@ impl View {
         })
     }
 
-    pub fn tool(&self, name: &str) -> Result<(&Arc<Served>, &Arc<OfferedTool>), RpcError> {
+    /// `by_model`: whether a model chose it, so that a tool for a page alone is not there.
+    pub fn tool(&self, name: &str, by_model: bool) -> Result<(&Arc<Served>, &Arc<OfferedTool>), RpcError> {
         let unknown = || RpcError::invalid_params(format!("unknown tool: {}", clip(name)));
-        let (served, tool) = self.catalog.tool(name).ok_or_else(unknown)?;
+        let found = self.catalog.tool(name).filter(|(_, tool)| tool.for_models || !by_model);
+        let (served, tool) = found.ok_or_else(unknown)?;
         self.check(&Entry::new(Kind::Tool, &served.config.id, name), unknown)?;
         Ok((served, tool))
     }
@@ -54,7 +57,14 @@ impl View {
 
     /// The plugin that serves a URI, and the entry of its lists that does.
     pub fn resource(&self, uri: &str) -> Result<(&Served, ResourceEntry<'_>), RpcError> {
-        let unknown = || RpcError::resource_not_found(uri);
+        // It says the same of a URI that is not there, so nobody learns from it what is.
+        let unknown = || {
+            let mut error = RpcError::resource_not_found(uri);
+            if let Some(doubt) = doubt_of_uri(uri).filter(|_| !self.filter.hides_nothing()) {
+                error.message += &format!(" (its path {doubt}, so what is allowed below a prefix does not include it)");
+            }
+            error
+        };
         let (served, entry) = self.catalog.resource(uri).ok_or_else(unknown)?;
         self.check(&Entry::read(&served.config.id, uri, entry.template), unknown)?;
         Ok((served, entry))
@@ -98,6 +108,11 @@ impl View {
         self.catalog.lists.all_tools(&self.filter).count()
     }
 
+    /// How many of them a search can find.
+    pub fn count_findable(&self) -> usize {
+        self.catalog.lists.all_tools(&self.filter).filter(|(_, tool)| tool.for_models).count()
+    }
+
     /// The tools that have something of the query and that the caller sees, best first.
     pub fn find(&self, query: &str) -> Vec<(&Arc<Served>, &Arc<OfferedTool>)> {
         let sees = |name: &str| {
@@ -109,9 +124,9 @@ impl View {
     }
 
     /// What models are told about the tools that the caller sees.
-    pub fn instructions(&self, own: Option<&str>) -> Option<String> {
+    pub fn instructions(&self, own: Option<&str>) -> Option<Shown> {
         let sees = |served: &Served| self.filter.hides_nothing() || sees_any(&self.filter, served);
-        self.catalog.instructions(own, sees).0
+        self.catalog.instructions(own, sees).0.map(Shown::from)
     }
 
     /// The lists as they are now.
@@ -129,6 +144,6 @@ fn sees_any(filter: &Filter, served: &Served) -> bool {
             .prompts
             .iter()
             .any(|one| served.config.allows_prompt(&one.own_name) && sees(Kind::Prompt, &one.published.name))
-        || offer.resources.iter().any(|resource| sees(Kind::Resource, &resource.uri))
+        || offer.resources.iter().any(|resource| filter.sees(&Entry::read(id, &resource.uri, None)))
         || offer.templates.iter().any(|one| sees(Kind::Resource, &one.published.uri_template))
 }

@@ -1,6 +1,6 @@
 //! The mode `given`: one good tool, described by the config, that does what its arguments say.
 //!
-//! Config: `schema`, `output` (JSON texts), `task` (`optional`, `required`), `before` (ask before the task), `sampling`
+//! Config: `schema`, `output`, `more` (JSON texts), `task` (`optional`, `required`), `before` (ask before the task), `sampling`
 //! (the client must have it), `alone` (no template `note:///{+x}`, which only one plugin can have). Arguments, all
 //! optional and in this order: `updated` (a resource, or as many as `times` says below it), `levels` (a log record of each
 //! level), `steps` (progress and a log record each) with `ms` to wait after each, `spin`, `ask` with `state`, `again` (asks the
@@ -45,7 +45,7 @@ pub fn tools() -> Vec<Tool> {
             _ => TaskSupport::Forbidden,
         },
         ask_before_task: flag("before"),
-        more: None,
+        more: text("more"),
     };
     vec![Tool {
         name: "t".into(),

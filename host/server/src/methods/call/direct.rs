@@ -26,7 +26,13 @@ pub async fn call(
     let (outbox, _messages) = Outbox::new(1, client.account.clone());
     let mut ctx = Context::direct(server, principal, outbox, Arc::new(charge));
     ctx.approved = approved;
-    let wanted = Wanted { name: tool.to_owned(), arguments: Some(&text), retry: Default::default(), task: None };
+    let wanted = Wanted {
+        name: tool.to_owned(),
+        arguments: Some(&text),
+        retry: Default::default(),
+        task: None,
+        by_model: false,
+    };
     match call_tool(&ctx, wanted).await {
         Ok(answered) => answered
             .into_result()

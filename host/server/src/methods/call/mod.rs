@@ -41,7 +41,7 @@ pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcE
     let mut call: params::CallTool = params::read(params)?;
     let (arguments, retry) = (params.and_then(|params| params.get("arguments")), call.take_retry());
     let params::CallTool { name, task, .. } = call;
-    let wanted = Wanted { name, arguments, retry, task };
+    let wanted = Wanted { name, arguments, retry, task, by_model: false };
     let own = search::is_own(ctx, &wanted.name);
     let answered = if own { search::call(ctx, wanted).await? } else { tool::call(ctx, wanted).await? };
     Ok(answered.into_json(ctx))

@@ -1,7 +1,7 @@
 //! `prompts/get`.
 
 use serde_json::json;
-use wharf_protocol::{Method, RpcError, model as mcp, params};
+use wharf_protocol::{Method, RpcError, params};
 use wharf_sandbox::{GetPrompt, PromptAnswer};
 
 use super::{
@@ -21,7 +21,9 @@ pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<Stri
     let entry = Entry::new(Kind::Prompt, &served.config.id, &params.name);
     let given = params.arguments.unwrap_or_default();
     let arguments = &prompt.published.arguments;
-    if let Some(missing) = arguments.iter().find(|argument| argument.required && !given.contains_key(&argument.name)) {
+    if let Some(missing) =
+        arguments.iter().find(|argument| argument.required && !given.contains_key(argument.name.as_str()))
+    {
         return Err(RpcError::invalid_params(format!("the argument `{}` is required", missing.name)));
     }
     let bound = json!(given);
@@ -36,11 +38,7 @@ pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<Stri
         Err(failed) => return other_failed(failed),
     };
     let result = match outcome {
-        PromptAnswer::Text(text) => Ok(mcp::PromptResult {
-            description: prompt.published.description.clone(),
-            messages: vec![mcp::PromptMessage { role: mcp::Role::User, content: mcp::Content::Text(text) }],
-            meta: None,
-        }),
+        PromptAnswer::Text(text) => bridge::prompt_text(text, prompt.published.description.clone()),
         PromptAnswer::Result(result) => bridge::prompt_result(result),
     };
     match result {

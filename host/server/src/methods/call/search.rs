@@ -65,7 +65,7 @@ pub fn is_own(ctx: &Context, name: &str) -> bool {
 
 /// Answers a call of one of them. What a model got wrong is a result that says so, since many programs end at an error.
 pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
-    let Wanted { name, arguments, retry, task } = wanted;
+    let Wanted { name, arguments, retry, task, by_model: _ } = wanted;
     if task.is_some() {
         let message = format!("`{name}` does not run as a task; call the tool that you mean by its own name");
         return Err(RpcError::new(METHOD_NOT_FOUND, message));
@@ -115,7 +115,7 @@ async fn find(ctx: &Context, asked: &Find) -> Result<Answered, RpcError> {
     }
     let mut answer = Map::new();
     if told.entries.is_empty() {
-        let all = view.count_tools();
+        let all = view.count_findable();
         answer.insert("hint".into(), format!("none of the {all} tools fits; try other words").into());
     }
     answer.insert("tools".into(), told.entries.into());
@@ -173,7 +173,7 @@ async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<A
     let mut ctx = ctx.clone();
     // The client never saw the tool, so it could not repeat its arguments in headers.
     ctx.headers = None;
-    let answered = Box::pin(tool::call(&ctx, Wanted { name, arguments, retry, task: None })).await;
+    let answered = Box::pin(tool::call(&ctx, Wanted { name, arguments, retry, task: None, by_model: true })).await;
     in_words(answered, answers, "Look for it with find_tools.")
 }
 

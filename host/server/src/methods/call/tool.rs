@@ -48,6 +48,8 @@ pub struct Wanted<'a> {
     pub arguments: Option<&'a RawValue>,
     pub retry: Retry,
     pub task: Option<TaskTerms>,
+    /// Whether it is sure that a model chose the tool, and no page of the plugin.
+    pub by_model: bool,
 }
 
 /// Calls a tool. A call that does not run is recorded too.
@@ -69,9 +71,9 @@ pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcErro
 }
 
 async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
-    let Wanted { name, arguments: written, retry, task } = wanted;
+    let Wanted { name, arguments: written, retry, task, by_model } = wanted;
     let view = ctx.view().await;
-    let (served, tool) = view.tool(&name)?;
+    let (served, tool) = view.tool(&name, by_model)?;
     let entry = Entry::new(Kind::Tool, &served.config.id, &name);
     let arguments = bridge::arguments(written)?;
     if let Some(headers) = &ctx.headers {
