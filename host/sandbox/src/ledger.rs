@@ -4,6 +4,11 @@
 //! Accounts are nested: what is charged to one is also charged to the account around it, and so on up to the outermost. A
 //! charge that does not fit into all of them changes none. Nobody waits for room here: the caller is told at once that there is
 //! none.
+//!
+//! An account lies in another either as a share, which has a limit of its own, or as a part. A part may hold at most as many bytes as
+//! are free around it once it holds them: one part alone holds a half, two hold a third each, and ten hold an eleventh each, so that as
+//! much as one of them holds is always free for others. It is the rule of [`crate::places`], with one instead of three times what is
+//! free, because what is charged here differs much in size.
 
 use std::sync::{
     Arc,
@@ -19,6 +24,8 @@ struct Share {
     limit: usize,
     used: AtomicUsize,
     around: Option<Account>,
+    /// Whether it may hold only as much as is free around it.
+    is_part: bool,
 }
 
 /// Why a charge was refused.
@@ -35,10 +42,10 @@ pub enum Full {
     /// The account holds too much already; there is room again when its owner gives something back.
     #[error("its share of {limit} bytes is used up")]
     Share {
-        /// The bytes that the account may hold.
+        /// The bytes that the account may hold, as long as the others hold what they do.
         limit: usize,
     },
-    /// All accounts together hold too much.
+    /// The others hold too much.
     #[error("all {limit} bytes are used up")]
     Whole {
         /// The bytes that all accounts may hold together.
@@ -49,12 +56,18 @@ pub enum Full {
 impl Account {
     /// An account that lies in no other, of `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: None }))
+        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: None, is_part: false }))
     }
 
     /// An account within this one. It may hold `limit` bytes, if this one has room for them when they are charged.
     pub fn share(&self, limit: usize) -> Self {
-        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: Some(self.clone()) }))
+        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: Some(self.clone()), is_part: false }))
+    }
+
+    /// An account within this one. It may hold as many bytes as are still free in this one when it holds them.
+    pub fn part(&self) -> Self {
+        let limit = self.limit() / 2;
+        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: Some(self.clone()), is_part: true }))
     }
 
     /// How many bytes it may hold.
@@ -84,13 +97,31 @@ impl Account {
     }
 
     fn take(&self, bytes: usize) -> Result<(), Full> {
-        let Share { limit, used, around } = &*self.0;
-        let within = |used: usize| used.checked_add(bytes).filter(|sum| sum <= limit);
-        if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_err() {
-            return Err(match around {
-                _ if bytes > *limit => Full::TooLarge { wanted: bytes, limit: *limit },
-                Some(_) => Full::Share { limit: *limit },
-                None => Full::Whole { limit: *limit },
+        let Share { limit, used, around, is_part } = &*self.0;
+        // What is free around it may change meanwhile. Then a part gets a charge more or less than it should, but all parts together
+        // never more than there is.
+        let free = around.as_ref().filter(|_| *is_part).map(Self::left);
+        let within = |used: usize| {
+            let sum = used.checked_add(bytes).filter(|sum| sum <= limit)?;
+            free.is_none_or(|free| sum <= free.saturating_sub(bytes)).then_some(sum)
+        };
+        if let Err(used) = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
+            if bytes > *limit {
+                return Err(Full::TooLarge { wanted: bytes, limit: *limit });
+            }
+            return Err(match (around, free) {
+                (None, _) => Full::Whole { limit: *limit },
+                (Some(_), None) => Full::Share { limit: *limit },
+                (Some(around), Some(free)) => {
+                    // A half of what is left to it and to whatever is still to come.
+                    let share = (free + used) / 2;
+                    // If it would not get these bytes even if it held none, the others hold too much.
+                    if bytes > share {
+                        Full::Whole { limit: around.limit() }
+                    } else {
+                        Full::Share { limit: share.min(*limit) }
+                    }
+                }
             });
         }
         let taken = around.as_ref().map_or(Ok(()), |around| around.take(bytes));
@@ -134,7 +165,7 @@ impl Charge {
     }
 
     /// Gives back all but `to` bytes; a smaller charge stays as it is.
-    pub(crate) fn shrink(&mut self, to: usize) {
+    pub fn shrink(&mut self, to: usize) {
         let excess = self.bytes.saturating_sub(to);
         self.bytes -= excess;
         self.account.give(excess);
@@ -174,16 +205,58 @@ mod tests {
     }
 
     #[test]
+    fn parts_leave_as_much_free_as_each_holds() {
+        for greedy in [1, 2, 3, 10, 100] {
+            let whole = Account::new(1 << 20);
+            let parts: Vec<Account> = (0..greedy).map(|_| whole.part()).collect();
+            let mut held = Vec::new();
+            loop {
+                let before = held.len();
+                held.extend(parts.iter().filter_map(|part| part.charge(64).ok()));
+                if held.len() == before {
+                    break;
+                }
+            }
+            let each = (1 << 20) / (greedy + 1);
+            for part in &parts {
+                assert!(part.used().abs_diff(each) <= 128, "{greedy} parts: {} of {each}", part.used());
+            }
+            let error = parts[0].charge(64).unwrap_err();
+            assert!(matches!(error, Full::Share { limit } if limit.abs_diff(each) <= 128), "{greedy} parts: {error}");
+            assert!(whole.part().charge(each / 2 - 128).is_ok(), "{greedy} parts leave room for another");
+        }
+    }
+
+    #[test]
+    fn who_is_to_blame_is_told() {
+        let whole = Account::new(1000);
+        let (one, other) = (whole.part(), whole.part());
+        assert_eq!(one.charge(501).unwrap_err(), Full::TooLarge { wanted: 501, limit: 500 });
+        let held = one.charge(500).unwrap();
+        assert_eq!(one.charge(1).unwrap_err(), Full::Share { limit: 500 });
+        assert_eq!(other.charge(251).unwrap_err(), Full::Whole { limit: 1000 }, "it holds nothing itself");
+        let some = other.charge(200).unwrap();
+        assert_eq!(other.charge(60).unwrap_err(), Full::Share { limit: 250 });
+        assert_eq!((one.used(), other.used(), whole.used()), (500, 200, 700), "what is refused takes nothing");
+        let within = one.share(400);
+        assert_eq!(within.charge(1).unwrap_err(), Full::Share { limit: 400 }, "what lies in a part is the part's");
+        assert_eq!((within.used(), one.used()), (0, 500));
+        drop((held, some));
+        assert!(within.charge(400).is_ok());
+        assert_eq!(whole.used(), 0);
+    }
+
+    #[test]
     fn what_many_take_at_once_is_never_more_than_there_is() {
         let whole = Account::new(1000);
         std::thread::scope(|scope| {
-            for _ in 0..4 {
-                let share = whole.share(400);
+            for number in 0..4 {
+                let share = if number % 2 == 0 { whole.share(400) } else { whole.part() };
                 let whole = &whole;
                 scope.spawn(move || {
                     for round in 0..2000 {
                         let charge = share.charge(round % 300);
-                        assert!(whole.used() <= 1000 + 300 && share.used() <= 400);
+                        assert!(whole.used() <= 1000 + 300 && share.used() <= 500);
                         drop(charge);
                     }
                 });

@@ -12,7 +12,7 @@
 use std::{path::Path, sync::Arc};
 
 use divan::{Bencher, black_box};
-use tokio::{runtime::Runtime, sync::Semaphore};
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use wharf::{
     access::scope::{CallRoots, Scopes},
@@ -22,7 +22,7 @@ use wharf::{
         catalog::Catalog,
         filter::Filter,
         lists::List,
-        served::{Generations, Served},
+        served::{CHECKS, Generations, RESULTS, Served, TASKS},
     },
     schema::Schema,
 };
@@ -35,6 +35,7 @@ use wharf_sandbox::{
     Call, CallTool, Listing, NoEvents, Operation, Plugin, PluginSpec, Sandbox, Scope,
     ledger::Account,
     model::{Abilities, Context},
+    places::{Party, Places},
 };
 
 fn main() -> std::process::ExitCode {
@@ -85,7 +86,7 @@ impl Echo {
             events: Arc::new(NoEvents),
             timeout: None,
             client,
-            party: wharf_sandbox::places::Party::SOLE,
+            party: Party::SOLE,
         };
         self.runtime.block_on(self.plugin.call(call)).result.expect("an outcome")
     }
@@ -139,9 +140,9 @@ fn catalog(plugins: usize) -> Catalog {
             config: Arc::clone(&config),
             listed_for: config,
             offer: Arc::new(offer),
-            checks: Arc::new(Semaphore::new(1)),
-            results: Arc::new(Semaphore::new(1)),
-            tasks: Arc::new(Semaphore::new(1)),
+            checks: Places::new(&CHECKS, 1),
+            results: Places::new(&RESULTS, 1),
+            tasks: Places::new(&TASKS, 1),
             revoked: CancellationToken::new(),
         }
     });
@@ -181,7 +182,7 @@ fn scope(bencher: Bencher, directories: usize) {
     let config = config(&text);
     let scopes = Scopes::new(config.places(None), false, None);
     let plugin = Arc::clone(&config.plugins[0]);
-    bencher.bench(|| scopes.for_call(&plugin.id, black_box(&plugin.grants), &CallRoots::default()));
+    bencher.bench(|| scopes.for_call(&plugin.id, black_box(&plugin.grants), &CallRoots::default(), Party::SOLE));
 }
 
 /// A fresh instance that says what it offers: what isolation costs, and almost nothing else.

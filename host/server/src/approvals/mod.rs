@@ -128,10 +128,9 @@ mod tests {
         let asked = folder.path().join("asked");
         let approvals = Approvals::new(None).unwrap();
         let (ann, ben) = (named("ann"), named("ben"));
-        let pending = command(&asked, "sleep 600");
+        let (pending, yes) = (command(&asked, "sleep 600"), command(&asked, "echo yes"));
         let ask = |party, command| approvals.ask_program((party, Arc::new(Stays)), command, "", Remember::Never);
         let mut hers = Box::pin(join_all((0..300).map(|_| ask(ann, &pending))));
-        let yes = command(&asked, "echo yes");
         tokio::select! {
             _ = &mut hers => panic!("none of them can end, except those that are refused"),
             his = async {

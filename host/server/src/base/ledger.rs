@@ -6,8 +6,9 @@
 
 use std::{
     collections::HashMap,
+    ops::Deref,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -16,6 +17,8 @@ use parking_lot::Mutex;
 use wharf_protocol::RpcError;
 pub use wharf_sandbox::ledger::{Account, Charge, Full};
 
+use super::party::Party;
+
 /// What parsed JSON takes besides its text: for each value, for each member of an object, and for each array or object, which
 /// allocates room for several entries at first.
 const VALUE_BYTES: usize = 80;
@@ -23,42 +26,70 @@ const MEMBER_BYTES: usize = 200;
 const GROUP_BYTES: usize = 400;
 /// How many copies of a message's text exist at once at the most: the message itself, its parameters, its arguments.
 const COPIES: usize = 4;
-/// A message of at most this many bytes is not charged to its client, so that a client that has used up its share still gets
-/// small answers, such as the one that says so.
+/// A message of at most this many bytes is charged to an account of its client that is for small messages only, so that a client
+/// that has used up its part still gets small answers, such as the one that says so.
 const SMALL: usize = 64 << 10;
 
 pub struct Ledger {
     whole: Account,
     plugins: Account,
     small: Account,
+    connections: Account,
     /// How many messages were refused for want of room.
     refused: AtomicU64,
-    /// The accounts of clients, by their names.
-    clients: Mutex<HashMap<Arc<str>, Client>>,
+    clients: Mutex<HashMap<Party, Entry>>,
 }
 
-struct Client {
-    account: Account,
-    /// How many [`Holder`]s of it there are.
-    holders: usize,
+/// The accounts of a client.
+struct Entry {
+    all: Account,
+    small: Account,
+    held: Weak<Held>,
 }
 
-/// A client's account, for as long as it is held.
-pub struct Holder {
+impl Entry {
+    fn owes(&self) -> bool {
+        self.all.used() > 0 || self.small.used() > 0
+    }
+}
+
+/// A client's accounts, for as long as they are held. Clones are the same accounts. It stands for the account of all but the client's
+/// small messages.
+#[derive(Clone)]
+pub struct Accounts(Arc<Held>);
+
+struct Held {
     ledger: Arc<Ledger>,
-    name: Arc<str>,
-    pub account: Account,
+    party: Party,
+    all: Account,
+    small: Account,
 }
 
-impl Drop for Holder {
+impl Accounts {
+    pub fn party(&self) -> Party {
+        self.0.party
+    }
+
+    /// An account within this one, for what one session makes wharf keep: an eighth of all there is, at most.
+    pub fn session(&self) -> Account {
+        self.0.all.share(self.0.ledger.whole.limit() / 8)
+    }
+}
+
+impl Deref for Accounts {
+    type Target = Account;
+
+    fn deref(&self) -> &Account {
+        &self.0.all
+    }
+}
+
+impl Drop for Held {
     fn drop(&mut self) {
         let mut clients = self.ledger.clients.lock();
-        if let Some(client) = clients.get_mut(&self.name) {
-            client.holders -= 1;
-            // While something is still charged, the entry stays, so that a client that comes back finds the same account.
-            if client.holders == 0 && client.account.used() == 0 {
-                clients.remove(&self.name);
-            }
+        // While something is still charged, the entry stays, so that a client that comes back finds the same accounts.
+        if clients.get(&self.party).is_some_and(|entry| entry.held.strong_count() == 0 && !entry.owes()) {
+            clients.remove(&self.party);
         }
     }
 }
@@ -66,8 +97,10 @@ impl Drop for Holder {
 impl Ledger {
     pub fn new(bytes: usize) -> Arc<Self> {
         let whole = Account::new(bytes);
-        let (plugins, small) = (whole.share(bytes / 4 * 3), whole.share(bytes / 8));
-        Arc::new(Self { whole, plugins, small, refused: AtomicU64::new(0), clients: Mutex::default() })
+        let (plugins, small, connections) =
+            (whole.share(bytes / 4 * 3), whole.share(bytes / 8), whole.share(bytes / 2));
+        let (refused, clients) = (AtomicU64::new(0), Mutex::default());
+        Arc::new(Self { whole, plugins, small, connections, refused, clients })
     }
 
     /// The account of everybody together.
@@ -85,32 +118,33 @@ impl Ledger {
         self.plugins.share(self.whole.limit() / 8)
     }
 
-    /// An account for what one session makes wharf keep.
-    pub fn session(&self) -> Account {
-        self.whole.share(self.whole.limit() / 8)
+    /// The account that pays for what each connection may take before its client is known.
+    pub fn connections(&self) -> &Account {
+        &self.connections
     }
 
-    /// The account of a client, such as the process that started wharf, or an address.
-    pub fn client(self: &Arc<Self>, name: &str) -> Holder {
+    /// The accounts of a client.
+    pub fn client(self: &Arc<Self>, party: Party) -> Accounts {
         let mut clients = self.clients.lock();
         // Clients that have left, and for which nothing is charged any more, are forgotten.
         if clients.len() > 1024 {
-            clients.retain(|_, client| client.holders > 0 || client.account.used() > 0);
+            clients.retain(|_, entry| entry.held.strong_count() > 0 || entry.owes());
         }
-        let name: Arc<str> = name.into();
-        let share = self.whole.limit() / 2;
-        let new = || Client { account: self.whole.share(share), holders: 0 };
-        let client = clients.entry(Arc::clone(&name)).or_insert_with(new);
-        client.holders += 1;
-        let account = client.account.clone();
-        Holder { ledger: Arc::clone(self), name, account }
+        let new = || Entry { all: self.whole.part(), small: self.small.part(), held: Weak::new() };
+        let entry = clients.entry(party).or_insert_with(new);
+        if let Some(held) = entry.held.upgrade() {
+            return Accounts(held);
+        }
+        let (all, small) = (entry.all.clone(), entry.small.clone());
+        let held = Arc::new(Held { ledger: Arc::clone(self), party, all, small });
+        entry.held = Arc::downgrade(&held);
+        Accounts(held)
     }
 
-    /// Charges a message: a small one to an account that all clients share, a larger one to the client that sent it or is to
-    /// get it.
-    pub fn message(&self, client: &Account, bytes: usize) -> Result<Charge, Full> {
-        let charged = if bytes <= SMALL { self.small.charge(bytes) } else { client.charge(bytes) };
-        self.count(charged)
+    /// Charges a message to the client that sent it or is to get it.
+    pub fn message(&self, client: &Accounts, bytes: usize) -> Result<Charge, Full> {
+        let account = if bytes <= SMALL { &client.0.small } else { &client.0.all };
+        self.count(account.charge(bytes))
     }
 
     /// How many messages were refused for want of room.
@@ -126,15 +160,15 @@ impl Ledger {
     }
 
     /// Begins to charge a message that is still being received.
-    pub fn incoming<'a>(&'a self, client: &'a Account) -> Incoming<'a> {
-        Incoming { ledger: self, client, charge: self.small.open(), large: false }
+    pub fn incoming<'a>(&'a self, client: &'a Accounts) -> Incoming<'a> {
+        Incoming { ledger: self, client, charge: client.0.small.open(), large: false }
     }
 }
 
 /// A message that is still being received, and what is charged for it so far.
 pub struct Incoming<'a> {
     ledger: &'a Ledger,
-    client: &'a Account,
+    client: &'a Accounts,
     charge: Charge,
     large: bool,
 }
@@ -221,30 +255,65 @@ mod tests {
         }
     }
 
+    fn client(ledger: &Arc<Ledger>, number: u64) -> Accounts {
+        ledger.client(Party::of(number))
+    }
+
     #[test]
     fn small_messages_pass_who_has_used_its_share_up() {
         let ledger = Ledger::new(8 << 20);
-        let client = ledger.client("a");
-        let _held = ledger.message(&client.account, 4 << 20).unwrap();
-        assert!(matches!(ledger.message(&client.account, SMALL + 1), Err(Full::Share { .. })));
-        assert!(matches!(ledger.incoming(&client.account).cover(SMALL + 1), Err(Full::Share { .. })));
+        let one = client(&ledger, 1);
+        let _held = ledger.message(&one, 4 << 20).unwrap();
+        assert!(matches!(ledger.message(&one, SMALL + 1), Err(Full::Share { .. })));
+        assert!(matches!(ledger.incoming(&one).cover(SMALL + 1), Err(Full::Share { .. })));
         assert_eq!(ledger.refused(), 2);
-        let _small = ledger.message(&client.account, SMALL).unwrap();
-        let other = ledger.client("b");
-        assert!(ledger.message(&other.account, 1 << 20).is_ok());
-        assert!(matches!(ledger.message(&other.account, 5 << 20), Err(Full::TooLarge { .. })));
+        let _small = ledger.message(&one, SMALL).unwrap();
+        let other = client(&ledger, 2);
+        assert!(ledger.message(&other, 1 << 20).is_ok());
+        assert!(matches!(ledger.message(&other, 5 << 20), Err(Full::TooLarge { .. })));
+    }
+
+    #[test]
+    fn small_messages_of_one_client_leave_room_for_those_of_others() {
+        let ledger = Ledger::new(64 << 20);
+        let (one, other) = (client(&ledger, 1), client(&ledger, 2));
+        // Bodies that are begun and not ended.
+        let mut unfinished = Vec::new();
+        let full = loop {
+            let mut incoming = ledger.incoming(&one);
+            match incoming.cover(SMALL) {
+                Ok(()) => unfinished.push(incoming.into_charge()),
+                Err(full) => break full,
+            }
+        };
+        assert!(matches!(full, Full::Share { .. }), "{full}");
+        assert_eq!(unfinished.len() * SMALL, 4 << 20, "half of the eighth that is for small messages");
+        for _ in 0..16 {
+            unfinished.push(ledger.message(&other, SMALL).unwrap());
+        }
+    }
+
+    #[test]
+    fn sessions_hold_no_more_than_their_client() {
+        let ledger = Ledger::new(64 << 20);
+        let (one, other) = (client(&ledger, 1), client(&ledger, 2));
+        let sessions: Vec<Account> = (0..12).map(|_| one.session()).collect();
+        let held: Vec<Charge> =
+            sessions.iter().flat_map(|session| std::iter::from_fn(|| session.charge(1 << 20).ok())).collect();
+        assert_eq!((held.len(), sessions[0].used()), (32, 8 << 20), "half of all there is, an eighth in each session");
+        assert!(ledger.message(&other, 16 << 20).is_ok());
     }
 
     #[test]
     fn clients_that_left_are_forgotten_when_they_owe_nothing() {
         let ledger = Ledger::new(8 << 20);
-        let (one, same) = (ledger.client("a"), ledger.client("a"));
-        let charge = one.account.charge(100).unwrap();
-        assert_eq!(same.account.used(), 100);
+        let (one, same) = (client(&ledger, 1), client(&ledger, 1));
+        let charge = one.charge(100).unwrap();
+        assert_eq!(same.used(), 100);
         drop((one, same));
-        assert_eq!(ledger.client("a").account.used(), 100, "what is kept counts when the client comes back");
+        assert_eq!(client(&ledger, 1).used(), 100, "what is kept counts when the client comes back");
         drop(charge);
-        drop(ledger.client("a"));
+        drop(client(&ledger, 1));
         assert!(ledger.clients.lock().is_empty());
     }
 }

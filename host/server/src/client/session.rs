@@ -136,11 +136,12 @@ impl Session {
         self.digest.get_or_init(|| short_digest(&self.id))
     }
 
-    /// Performs the handshake. Returns the session and the result of `initialize`.
+    /// Performs the handshake. What the session makes wharf keep is charged to `account`. Returns the session and the result of `initialize`.
     pub fn open(
         server: &Arc<Server>,
         params: Initialize,
         caller: &Caller,
+        account: Account,
         profile: Option<Arc<str>>,
     ) -> Result<(Arc<Self>, String), RpcError> {
         let revision = Revision::negotiate(&params.protocol_version);
@@ -158,7 +159,6 @@ impl Session {
                 return Err(RpcError::invalid_params(format!("`{what}` has more than {MAX_DECLARED_BYTES} bytes")));
             }
         }
-        let account = server.ledger.session();
         let charge = account.charge(SESSION_BYTES + 2 * MAX_DECLARED_BYTES).map_err(|full| no_room(&full))?;
         let id = random_id::id()?.into();
         let session = Self {

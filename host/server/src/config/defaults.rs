@@ -37,6 +37,7 @@ pub const COMPILE_TIMEOUT_MS: u64 = 120_000;
 
 pub const LISTEN: &str = "127.0.0.1:7300";
 pub const ADMIN_LISTEN: &str = "127.0.0.1:9464";
+pub const CONNECTIONS: usize = 4096;
 pub const SESSIONS: usize = 1024;
 pub const SESSION_IDLE_MS: u64 = 3_600_000;
 pub const LISTENS: usize = 1024;

@@ -53,6 +53,8 @@ pub struct Http {
     pub token: Option<Token>,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
+    /// The most connections at once, if there are files and memory for them.
+    pub connections: usize,
     pub sessions: usize,
     /// A session that nobody has used for so long is ended.
     pub session_idle: Duration,
@@ -133,6 +135,7 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine, sources: &Sources, ab
         token,
         allowed_hosts: raw.allowed_hosts.into_iter().chain(own).collect(),
         allowed_origins,
+        connections: within_bounds("connections", raw.connections, defaults::CONNECTIONS, 1_000_000)?,
         sessions: within_bounds("sessions", raw.sessions, defaults::SESSIONS, 1_000_000)?,
         session_idle: duration_ms(
             "session_idle_ms",

@@ -70,6 +70,7 @@ pub struct Http {
     pub token_secret: Option<String>,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
+    pub connections: Option<usize>,
     pub sessions: Option<usize>,
     pub session_idle_ms: Option<u64>,
     pub listens: Option<usize>,

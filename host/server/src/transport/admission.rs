@@ -15,7 +15,7 @@ use wharf_protocol::{
 
 use super::http::headers::{VERSION_HEADER, check_name, request_id, single, text};
 use crate::{
-    base::ledger::Charge,
+    base::ledger::{Accounts, Charge},
     client::{
         context::{By, Context},
         outbox::Outbox,
@@ -33,6 +33,8 @@ const MIRRORING: &str = "mcp-param-";
 pub struct Door<'a> {
     pub server: &'a Arc<Server>,
     pub by: By<'a>,
+    /// What the client makes wharf keep is charged to these.
+    pub accounts: &'a Accounts,
     /// The part of the catalog that the client came for.
     pub profile: Option<&'a Arc<str>>,
     /// Whether modern requests, which need no handshake, are served here too.
@@ -122,7 +124,8 @@ pub fn admit(
         }
         (Some(Method::Initialize), Named::None | Named::Unknown) => {
             let params = params::read(request.params.as_ref())?;
-            let (session, result) = Session::open(server, params, by.caller, door.profile.cloned())?;
+            let (session, result) =
+                Session::open(server, params, by.caller, door.accounts.session(), door.profile.cloned())?;
             Ok(Admitted::Opens(session, result))
         }
         (_, Named::Is(session)) => {

@@ -16,7 +16,10 @@ use super::admission::{self, Admitted, Door, Named};
 use crate::{
     access::scope::CallRoots,
     auth::Caller,
-    base::{ledger::Charge, party::Party},
+    base::{
+        ledger::{Accounts, Charge},
+        party::Party,
+    },
     client::{
         context::By, in_flight::InFlight, notifier::Feed, outbox::Outbox, seat::Taken, server::Server, session::Session,
     },
@@ -39,6 +42,7 @@ pub struct Pipe {
     server: Arc<Server>,
     outbox: Outbox,
     client: Client,
+    accounts: Accounts,
     /// Who the client is, with the newest token that was shown.
     caller: Mutex<Caller>,
     modern: bool,
@@ -60,11 +64,11 @@ struct Paid {
 
 impl Pipe {
     /// `modern`: whether modern requests, which need no handshake, are served here too.
-    pub fn new(server: Arc<Server>, outbox: Outbox, client: Client, modern: bool) -> Arc<Self> {
+    pub fn new(server: Arc<Server>, outbox: Outbox, client: Client, accounts: Accounts, modern: bool) -> Arc<Self> {
         let (session, in_flight, feeding, tracker) = Default::default();
         let stop = Arc::new(server.stop.child_token());
         let caller = Mutex::new(client.caller.clone());
-        Arc::new(Self { server, outbox, client, caller, modern, tracker, stop, session, in_flight, feeding })
+        Arc::new(Self { server, outbox, client, accounts, caller, modern, tracker, stop, session, in_flight, feeding })
     }
 
     /// Notes with which token the client came last.
@@ -261,9 +265,10 @@ impl Pipe {
     /// Admits or refuses a request.
     fn admit(&self, request: &Request, charge: Arc<Charge>, party: Party) -> Result<Admitted, RpcError> {
         let (caller, transport) = (&self.caller.lock().clone(), &self.client.transport);
-        let (server, transport) = (&self.server, *transport);
+        let (server, accounts, transport) = (&self.server, &self.accounts, *transport);
         let profile = self.client.profile.as_ref();
-        let door = Door { server, by: By { caller, party }, profile, modern: self.modern, headers: None, transport };
+        let by = By { caller, party };
+        let door = Door { server, by, accounts, profile, modern: self.modern, headers: None, transport };
         let session = || self.session().map_or(Named::None, Named::Is);
         admission::admit(&door, request, charge, session, |_| self.outbox.of_request()).map_err(|refusal| refusal.error)
     }

@@ -12,7 +12,7 @@ use wharf_protocol::{Id, Malformed, RpcError, long::IdSearch};
 use super::pipe::{Client, Pipe};
 use crate::{
     base::{
-        ledger::{Full, Incoming, message_bytes, no_room},
+        ledger::{Account, Full, Incoming, message_bytes, no_room},
         party::Party,
     },
     client::{
@@ -35,21 +35,21 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let share = server.ledger.client(&client.caller.principal().to_string());
+    let accounts = server.ledger.client(party);
     let ledger = Arc::clone(&server.ledger);
-    let (outbox, receiver) = Outbox::new(QUEUED_BYTES, share.account.clone());
+    let (outbox, receiver) = Outbox::new(QUEUED_BYTES, Account::clone(&accounts));
     let mut writer = JoinSet::new();
     writer.spawn(write(receiver, output));
     let limit = server.startup.message_bytes;
     let stop = server.stop.clone();
-    let pipe = Pipe::new(Arc::clone(server), outbox.clone(), client, true);
+    let pipe = Pipe::new(Arc::clone(server), outbox.clone(), client, accounts.clone(), true);
     let mut input = BufReader::with_capacity(64 * 1024, input);
     let mut line = Vec::new();
     loop {
         // After a long line, its memory is given back.
         line.clear();
         line.shrink_to(LINE_BYTES);
-        let mut incoming = ledger.incoming(&share.account);
+        let mut incoming = ledger.incoming(&accounts);
         let read = tokio::select! {
             read = async {
                 // While the client does not read its answers, no more of its requests are read.

@@ -19,7 +19,7 @@ use super::answered::Answered;
 use crate::{
     base::{
         ledger::{Account, no_room},
-        principal::Owner,
+        party::party,
         random_id,
     },
     client::{context::Context, session::Session},
@@ -87,8 +87,8 @@ pub async fn begin(
     let account = match &ctx.session {
         Some(session) => session.account.clone(),
         None => {
-            holder = ctx.server.ledger.client(&Owner::Principal(ctx.principal().clone(), None).key());
-            holder.account.clone()
+            holder = ctx.server.ledger.client(party(ctx.principal(), None));
+            Account::clone(&holder)
         }
     };
     // Charges for the task's record. What the call itself takes is covered by the charge of its request while it runs.

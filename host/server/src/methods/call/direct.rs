@@ -7,7 +7,7 @@ use wharf_protocol::model::ToolResult;
 
 use super::tool::{Wanted, call as call_tool};
 use crate::{
-    base::principal::Principal,
+    base::{ledger::Account, party::party, principal::Principal},
     client::{context::Context, outbox::Outbox, server::Server},
 };
 
@@ -19,11 +19,11 @@ pub async fn call(
     arguments: &Value,
     approved: bool,
 ) -> Result<ToolResult, String> {
-    let client = server.ledger.client(&principal.to_string());
+    let client = server.ledger.client(party(&principal, None));
     let text = serde_json::value::to_raw_value(arguments).map_err(|error| error.to_string())?;
-    let charge = client.account.charge(text.get().len()).map_err(|full| full.to_string())?;
+    let charge = client.charge(text.get().len()).map_err(|full| full.to_string())?;
     // Nobody reads the notifications of this call, so the queue is tiny and most are dropped.
-    let (outbox, _messages) = Outbox::new(1, client.account.clone());
+    let (outbox, _messages) = Outbox::new(1, Account::clone(&client));
     let mut ctx = Context::direct(server, principal, outbox, Arc::new(charge));
     ctx.approved = approved;
     let wanted = Wanted {

@@ -5,7 +5,6 @@
 //! way. A connection with requests under way whose client reads is never ended for a new one.
 
 use std::{
-    collections::HashMap,
     fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
@@ -18,30 +17,40 @@ use std::{
 use axum::extract::ConnectInfo;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+use wharf_sandbox::places::{self, Full, GivesWay, Occupant, Places, Rule};
 
+use super::unsent::Unsent;
 use crate::{
     base::{
         certificate::Certificate,
-        ledger::{Account, Holder, Ledger},
+        ledger::{Accounts, Ledger},
+        party::{Party, named, stranger},
+        principal::Principal,
     },
     client::server::Server,
     observe::record::Transport,
 };
 
+pub static CONNECTIONS: Rule = Rule {
+    of: "connections",
+    number: "`connections` in [http]",
+    taker: "address",
+    until: "the connection ends",
+    asking: "held",
+    gone: "given back when the connection ends; after 40 s at the latest, if the client vanishes while it is sent something",
+    gives_way: "those on which no request was accepted yet; then those whose client does not read, and idle ones",
+    old: Duration::from_secs(10),
+};
+
 /// A client that has not read for so long may lose its connection to a new one.
 const PATIENT: Duration = Duration::from_secs(2);
+/// A client that does not read counts as idle for so much longer than it has not read, so that its connection is ended for any other,
+/// and before connections that only wait.
+const WORSE_THAN_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many requests a connection may make before one is admitted; others are refused, or ask for `/healthz`. The answer to the
 /// last of them closes the connection.
 const MAX_OF_STRANGERS: usize = 64;
-
-pub struct Connections {
-    most: usize,
-    most_of_one: usize,
-    began: Instant,
-    open: Mutex<HashMap<u64, Arc<Peer>>>,
-    last: AtomicU64,
-}
 
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +65,14 @@ impl Remote {
         match self {
             Self::Address(address) => Some(address),
             Self::Local(_) => None,
+        }
+    }
+
+    /// The taker of places that its connections are, and that its requests are as long as nobody says who makes them.
+    fn party(self) -> Party {
+        match self {
+            Self::Address(address) => stranger(Some(address)),
+            Self::Local(user) => named(Principal::Local(user)),
         }
     }
 
@@ -78,9 +95,11 @@ impl fmt::Display for Remote {
 
 /// The other end of a connection.
 pub struct Peer {
-    number: u64,
     remote: Remote,
-    client: Holder,
+    /// What the connection makes wharf keep before it is known who makes a request is charged to the address.
+    accounts: Accounts,
+    /// The accounts of the client that made the last request.
+    known: Mutex<Option<Accounts>>,
     began: Instant,
     /// Whether a request of it was admitted.
     admitted: AtomicBool,
@@ -88,26 +107,32 @@ pub struct Peer {
     strangers: AtomicUsize,
     /// How many requests are worked on, or have answers that are not read completely.
     busy: AtomicUsize,
+    /// When the last of them ended, in milliseconds since `began`.
+    rests: AtomicU64,
     /// When it last stopped reading, in milliseconds since `began`, plus one. Zero while it reads.
     stalled: AtomicU64,
     /// The certificate that the client showed.
     certificate: OnceLock<Arc<Certificate>>,
+    /// Answers that are not sent completely.
+    pub unsent: Unsent,
     /// Cancelled when the connection must be ended to make room.
     pub end: CancellationToken,
 }
 
 impl Peer {
-    fn new(number: u64, remote: Remote, began: Instant, ledger: &Arc<Ledger>) -> Self {
+    fn new(remote: Remote, ledger: &Arc<Ledger>) -> Self {
         Self {
-            number,
             remote,
-            client: ledger.client(&remote.to_string()),
-            began,
+            accounts: ledger.client(remote.party()),
+            known: Mutex::default(),
+            began: Instant::now(),
             admitted: AtomicBool::new(false),
             strangers: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
+            rests: AtomicU64::new(0),
             stalled: AtomicU64::new(0),
             certificate: OnceLock::new(),
+            unsent: Unsent::default(),
             end: CancellationToken::new(),
         }
     }
@@ -132,8 +157,21 @@ impl Peer {
         self.admitted.load(Ordering::Relaxed)
     }
 
-    pub fn account(&self) -> &Account {
-        &self.client.account
+    /// The accounts of its address.
+    pub fn of_address(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// The accounts of the client that makes a request on it.
+    pub fn accounts(&self, client: Party, ledger: &Arc<Ledger>) -> Accounts {
+        if client == self.accounts.party() {
+            return self.accounts.clone();
+        }
+        let mut known = self.known.lock();
+        match &*known {
+            Some(accounts) if accounts.party() == client => accounts.clone(),
+            _ => known.insert(ledger.client(client)).clone(),
+        }
     }
 
     /// Counts an admitted request until the returned value is dropped.
@@ -163,19 +201,29 @@ impl Peer {
         }
     }
 
-    /// Of all connections, the one with the smallest rank is ended first. None: it is not ended for a new one.
-    fn rank(&self) -> Option<u8> {
+    fn since(&self, millis: u64) -> Duration {
+        self.began.elapsed().saturating_sub(Duration::from_millis(millis))
+    }
+}
+
+impl Occupant for Peer {
+    fn gives_way(&self) -> Option<GivesWay> {
         let stalled = match self.stalled.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
-            since => self.began.elapsed().saturating_sub(Duration::from_millis(since - 1)),
+            since => self.since(since - 1),
         };
         if !self.admitted.load(Ordering::Relaxed) {
-            Some(0)
+            Some(GivesWay::ToAnyone { idle: self.began.elapsed() })
         } else if stalled > PATIENT {
-            Some(1)
+            Some(GivesWay::ToSmaller { idle: WORSE_THAN_IDLE + stalled })
         } else {
-            (self.busy.load(Ordering::Relaxed) == 0).then_some(2)
+            let idle = || self.since(self.rests.load(Ordering::Relaxed));
+            (self.busy.load(Ordering::Relaxed) == 0).then(|| GivesWay::ToSmaller { idle: idle() })
         }
+    }
+
+    fn end(&self) {
+        self.end.cancel();
     }
 }
 
@@ -188,50 +236,29 @@ pub struct Busy(Arc<Peer>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        self.0.rests.store(millis(self.0.began.elapsed()), Ordering::Relaxed);
         self.0.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// The place of an open connection, which is free again when this is dropped.
 pub struct Place {
-    all: Arc<Connections>,
+    _place: places::Place,
     pub peer: Arc<Peer>,
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.all.open.lock().remove(&self.peer.number);
-    }
-}
+pub struct Connections(Arc<Places>);
 
 impl Connections {
-    pub fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self {
-            most,
-            most_of_one: (most / 4 * 3).max(1),
-            began: Instant::now(),
-            open: Mutex::default(),
-            last: AtomicU64::new(0),
-        })
+    pub fn new(most: usize) -> Self {
+        Self(Places::new(&CONNECTIONS, most))
     }
 
-    /// Takes a new connection in, and ends another one for it if necessary. None: there is no room.
-    pub fn enter(self: &Arc<Self>, remote: Remote, ledger: &Arc<Ledger>) -> Option<Place> {
-        let mut open = self.open.lock();
-        let of_one = || open.values().filter(|peer| peer.remote == remote).count();
-        let of_one_only = open.len() >= self.most_of_one && of_one() >= self.most_of_one;
-        if of_one_only || open.len() >= self.most {
-            let candidates = open.values().filter(|peer| !of_one_only || peer.remote == remote);
-            let ranked = candidates.filter_map(|peer| Some((peer.rank()?, peer.number)));
-            // Of several with the smallest rank, the oldest is ended.
-            let (_, number) = ranked.min()?;
-            // It no longer counts from now on, although it may take a moment to end.
-            open.remove(&number)?.end.cancel();
-        }
-        let number = self.last.fetch_add(1, Ordering::Relaxed);
-        let peer = Arc::new(Peer::new(number, remote, self.began, ledger));
-        open.insert(number, Arc::clone(&peer));
-        Some(Place { all: Arc::clone(self), peer })
+    /// Takes a new connection in, and ends another one for it if necessary.
+    pub fn enter(&self, remote: Remote, ledger: &Arc<Ledger>) -> Result<Place, Full> {
+        let peer = Arc::new(Peer::new(remote, ledger));
+        let (place, _) = self.0.take_for(remote.party(), Arc::clone(&peer) as Arc<dyn Occupant>)?;
+        Ok(Place { _place: place, peer })
     }
 }
 
@@ -243,7 +270,7 @@ pub fn peer<B>(request: &http::Request<B>, server: &Server) -> Arc<Peer> {
     }
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let remote = Remote::Address(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()));
-    Arc::new(Peer::new(0, remote, Instant::now(), &server.ledger))
+    Arc::new(Peer::new(remote, &server.ledger))
 }
 
 #[cfg(test)]
@@ -252,6 +279,10 @@ mod tests {
 
     fn address(last: u8) -> Remote {
         Remote::Address([127, 0, 0, last].into())
+    }
+
+    fn ended(place: &Place) -> bool {
+        place.peer.end.is_cancelled()
     }
 
     #[test]
@@ -263,33 +294,70 @@ mod tests {
         let work = served.peer.work();
         let waits = enter(1).unwrap();
         drop(waits.peer.work());
-        let other = enter(2).unwrap();
-        let _other = other.peer.work();
         let second = enter(2).unwrap();
-        assert!(first.peer.end.is_cancelled(), "the one that has never asked for anything");
-        let third = enter(2).unwrap();
-        assert!(second.peer.end.is_cancelled() && !waits.peer.end.is_cancelled());
+        let third = enter(3).unwrap();
+        assert!(
+            ended(&first) && !ended(&second),
+            "of those that have never asked for anything, one of the largest holder"
+        );
         let _third = third.peer.work();
-        let fourth = enter(3).unwrap();
-        assert!(waits.peer.end.is_cancelled(), "then the one that only waits");
+        let fourth = enter(4).unwrap();
+        assert!(ended(&second) && !ended(&waits), "before one that only waits");
         let _fourth = fourth.peer.work();
-        assert!(enter(3).is_none(), "all are being served");
+        let fifth = enter(5).unwrap();
+        assert!(ended(&waits), "then the one that only waits, because its address holds more");
+        let _fifth = fifth.peer.work();
+        assert!(enter(6).is_err(), "all are being served");
         served.peer.reads(false);
-        std::thread::scope(|_| assert!(enter(3).is_none(), "a moment is nothing"));
+        assert!(enter(6).is_err(), "a moment is nothing");
         drop(work);
-        assert!(enter(3).is_some());
-        assert!(served.peer.end.is_cancelled());
+        assert!(!ended(&served));
+        assert!(
+            enter(6).is_err(),
+            "it has only just been served, and its address holds no more than the new one would"
+        );
+    }
+
+    #[test]
+    fn who_does_not_read_makes_room_for_anyone() {
+        let (all, ledger) = (Connections::new(2), Ledger::new(1 << 20));
+        let (slow, other) = (all.enter(address(1), &ledger).unwrap(), all.enter(address(2), &ledger).unwrap());
+        let _works = [slow.peer.work(), other.peer.work()];
+        slow.peer.reads(false);
+        assert!(slow.peer.gives_way().is_none(), "a moment is nothing");
+        // As if it had begun before, and has not read since.
+        let mut slow = slow;
+        let began = Instant::now().checked_sub(Duration::from_secs(3)).unwrap();
+        let peer = Arc::new(Peer { began, ..Peer::new(address(1), &ledger) });
+        peer.admit();
+        peer.reads(false);
+        peer.stalled.store(1, Ordering::Relaxed);
+        assert!(matches!(peer.gives_way(), Some(GivesWay::ToSmaller { idle }) if idle > CONNECTIONS.old));
+        slow.peer = peer;
     }
 
     #[test]
     fn one_address_leaves_room_for_others() {
         let (all, ledger) = (Connections::new(8), Ledger::new(1 << 20));
-        let of_one: Vec<Place> = (0..20).filter_map(|_| all.enter(address(1), &ledger)).collect();
-        assert_eq!(of_one.iter().filter(|place| !place.peer.end.is_cancelled()).count(), 6);
-        let others: Vec<Place> = (2..4).filter_map(|last| all.enter(address(last), &ledger)).collect();
+        let of_one: Vec<Place> = (0..20).filter_map(|_| all.enter(address(1), &ledger).ok()).collect();
+        assert_eq!(of_one.iter().filter(|place| !ended(place)).count(), 6);
+        let others: Vec<Place> = (2..4).filter_map(|last| all.enter(address(last), &ledger).ok()).collect();
         assert_eq!(others.len(), 2);
-        assert_eq!(of_one.iter().filter(|place| !place.peer.end.is_cancelled()).count(), 6, "nobody had to go");
+        assert_eq!(of_one.iter().filter(|place| !ended(place)).count(), 6, "nobody had to go");
         drop(of_one);
-        assert_eq!(all.open.lock().len(), 2);
+        assert_eq!(all.0.taken(), 2);
+    }
+
+    #[test]
+    fn what_is_charged_moves_from_the_address_to_the_client() {
+        let ledger = Ledger::new(1 << 20);
+        let peer = Peer::new(address(1), &ledger);
+        let (ann, ben) = (named("ann"), named("ben"));
+        let paid = peer.accounts(ann, &ledger).charge(100).unwrap();
+        assert_eq!((peer.of_address().used(), peer.accounts(ann, &ledger).used()), (0, 100));
+        assert_eq!(peer.accounts(ben, &ledger).used(), 0, "a proxy's connection serves one client after the other");
+        assert_eq!(peer.accounts(ann, &ledger).used(), 100);
+        assert_eq!(peer.accounts(stranger(address(1).address()), &ledger).party(), peer.of_address().party());
+        drop(paid);
     }
 }

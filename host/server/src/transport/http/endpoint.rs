@@ -39,7 +39,7 @@ use super::{
 use crate::{
     auth::Caller,
     base::{
-        ledger::{Charge, no_room},
+        ledger::{Accounts, Charge, no_room},
         party::Party,
         refusals::{Reason, What},
     },
@@ -85,8 +85,8 @@ struct From<'a> {
 pub struct Visitor {
     pub peer: Arc<Peer>,
     pub caller: Caller,
-    /// Who takes places for the request.
-    pub party: Party,
+    /// What the client makes wharf keep is charged to these; their party takes places for the request.
+    pub accounts: Accounts,
     pub profile: Option<Arc<str>>,
 }
 
@@ -119,7 +119,7 @@ impl Endpoint {
             let message = "Accept must name application/json and text/event-stream";
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, message));
         }
-        let incoming = self.server.ledger.incoming(visitor.peer.account());
+        let incoming = self.server.ledger.incoming(&visitor.accounts);
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
         let from = From { visitor, charge: Arc::new(charge), noted: extensions.remove() };
         match Frame::parse(&body) {
@@ -173,7 +173,7 @@ impl Endpoint {
         let door = self.door(from.visitor, headers, true);
         let mut messages = None;
         let outbox = |session: Option<&Session>| {
-            let account = session.map_or(from.visitor.peer.account(), |session| &session.account);
+            let account = session.map_or(&*from.visitor.accounts, |session| &session.account);
             let (outbox, receiver) = Outbox::new(QUEUED_BYTES, account.clone());
             messages = Some(receiver);
             outbox
@@ -183,19 +183,19 @@ impl Endpoint {
         match (admitted.map_err(|refusal| refused(refusal, Some(&request)))?, messages) {
             (Admitted::Runs(ctx), Some(messages)) => match ctx.session.clone() {
                 Some(session) => {
-                    let taken = self.seat(from.visitor.party, Some(&request))?;
-                    let (work, seat) = self.begin(*ctx, &session, request, taken, &from.visitor.peer)?;
+                    let taken = self.seat(from.visitor.accounts.party(), Some(&request))?;
+                    let (work, seat) = self.begin(*ctx, &session, request, taken, from.visitor)?;
                     let running = Running::start(work, messages, |work| self.detached(work)).await;
-                    Ok(self.respond(&session, from.visitor.party, running, &[seat]).await)
+                    Ok(self.respond(&session, from.visitor.accounts.party(), running, &[seat]).await)
                 }
-                None => self.modern(*ctx, request, messages, &from.visitor.peer).await,
+                None => self.modern(*ctx, request, messages, from.visitor).await,
             },
             (Admitted::Opens(session, result), _) => {
                 let mut response = json(StatusCode::OK, result_text(&request.id, &result));
                 if let Ok(id) = HeaderValue::from_str(&session.id) {
                     response.headers_mut().insert(SESSION_HEADER, id);
                 }
-                self.sessions.add(session, from.visitor.party).map_err(|full| {
+                self.sessions.add(session, from.visitor.accounts.party()).map_err(|full| {
                     self.server.refusals.say(NO_SESSION);
                     Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(&request), &no_place(&full))
                 })?;
@@ -229,9 +229,10 @@ impl Endpoint {
     }
 
     fn door<'a>(&'a self, visitor: &'a Visitor, headers: &'a HeaderMap, modern: bool) -> Door<'a> {
-        let Visitor { peer, caller, party, profile } = visitor;
+        let Visitor { peer, caller, accounts, profile } = visitor;
         let (server, profile, transport) = (&self.server, profile.as_ref(), peer.remote().transport());
-        Door { server, by: By { caller, party: *party }, profile, modern, headers: Some(headers), transport }
+        let by = By { caller, party: accounts.party() };
+        Door { server, by, accounts, profile, modern, headers: Some(headers), transport }
     }
 
     /// A place for a stream that stays open. `over`: is cancelled when another client needs the place.
@@ -293,13 +294,13 @@ impl Endpoint {
         session: &Session,
         request: Request,
         taken: Taken,
-        peer: &Arc<Peer>,
+        visitor: &Visitor,
     ) -> Result<(Work, ItsSeat), Refused> {
         let entered = session
             .in_flight
             .enter(&request.id, &ctx.outbox.voice)
             .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
-        let (account, busy) = (peer.account().clone(), peer.work());
+        let (accounts, busy) = (visitor.accounts.clone(), visitor.peer.work());
         let ended = session.ended.clone();
         let (seat, own, sitting) = (ctx.seat(), ctx.seat(), ctx.sit(taken));
         let work = Box::pin(async move {
@@ -311,7 +312,7 @@ impl Endpoint {
                 () = own.ended() => Some(Err(RpcError::internal(MADE_ROOM))),
             };
             drop((entered, sitting));
-            answer.map(|answer| Reply::of(&ctx, answer, &account, busy))
+            answer.map(|answer| Reply::of(&ctx, answer, &accounts, busy))
         });
         Ok((work, seat))
     }
@@ -334,7 +335,7 @@ impl Endpoint {
         let requests = batch.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count();
         let mut places = Vec::with_capacity(requests);
         for _ in 0..requests {
-            places.push(self.seat(from.visitor.party, None)?);
+            places.push(self.seat(from.visitor.accounts.party(), None)?);
         }
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
         let door = self.door(from.visitor, headers, false);
@@ -358,7 +359,7 @@ impl Endpoint {
                 Ok(Message::Request(request)) => {
                     let Some((ctx, taken)) = contexts.pop_front().zip(places.pop()) else { continue };
                     let id = request.id.clone();
-                    match self.begin(*ctx, &session, request, taken, &from.visitor.peer) {
+                    match self.begin(*ctx, &session, request, taken, from.visitor) {
                         Ok((work, seat)) => {
                             begun.push(self.detached(work));
                             seats.push(seat);
@@ -378,13 +379,13 @@ impl Endpoint {
             return Ok(accepted());
         }
         drop(outbox);
-        let (ledger, account) = (Arc::clone(&self.server.ledger), from.visitor.peer.account().clone());
+        let (ledger, accounts) = (Arc::clone(&self.server.ledger), from.visitor.accounts.clone());
         let busy = from.visitor.peer.work();
         let work = Box::pin(async move {
             // Each reply is charged until all are there. Then their sum is charged once more, for the joined text.
             let replies = futures_util::future::join_all(begun).await;
             let bytes = replies.iter().flatten().map(|reply| reply.text.own_bytes()).sum::<usize>();
-            let charge = ledger.message(&account, bytes);
+            let charge = ledger.message(&accounts, bytes);
             let (mut status, mut hold) = (StatusCode::OK, Hold { busy: Some(busy), ..Hold::default() });
             match charge {
                 Ok(charge) => {
@@ -398,7 +399,7 @@ impl Endpoint {
             }
             Some(Reply { status, hint: None, text: Text::Whole(format!("[{}]", known.join(","))), hold })
         });
-        Ok(self.respond(&session, from.visitor.party, Running { work, messages, ended: None }, &seats).await)
+        Ok(self.respond(&session, from.visitor.accounts.party(), Running { work, messages, ended: None }, &seats).await)
     }
 
     /// Answers a modern request.
@@ -407,7 +408,7 @@ impl Endpoint {
         mut ctx: Context,
         request: Request,
         messages: mpsc::UnboundedReceiver<Queued>,
-        peer: &Arc<Peer>,
+        visitor: &Visitor,
     ) -> Result<HttpResponse, Refused> {
         let listens = request.known() == Some(Method::Listen);
         let place = if listens {
@@ -417,11 +418,11 @@ impl Endpoint {
         } else {
             Place::Sits(ctx.sit(self.seat(ctx.party, Some(&request))?))
         };
-        let (account, busy) = (peer.account().clone(), peer.work());
+        let (accounts, busy) = (visitor.accounts.clone(), visitor.peer.work());
         let work = Box::pin(async move {
             let answer = admission::answer(&ctx, &request.method, request.params.as_ref()).await;
             drop(place);
-            Some(Reply::of(&ctx, answer, &account, busy))
+            Some(Reply::of(&ctx, answer, &accounts, busy))
         });
         let running = Running::start(work, messages, |work| self.attached(work)).await;
         let mut response = match running.first(None).await {
@@ -446,7 +447,7 @@ impl Endpoint {
         }
         let session = self.session(headers, visitor)?;
         session.seen_as(caller);
-        let listen = self.listen(visitor.party, CancellationToken::new(), None)?;
+        let listen = self.listen(visitor.accounts.party(), CancellationToken::new(), None)?;
         let hold = Hold { listen: Some(listen), busy: Some(peer.work()), charge: None };
         if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
             let (log, next) = self.streams.find(&session, last).ok_or_else(|| {
@@ -461,7 +462,7 @@ impl Endpoint {
         let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
         let feed = Feed::open(&self.server);
         let server = Arc::clone(&self.server);
-        let log = self.streams.open(&session, visitor.party);
+        let log = self.streams.open(&session, visitor.accounts.party());
         let read = Arc::clone(&log);
         let work: Work = Box::pin(async move {
             tokio::select! {

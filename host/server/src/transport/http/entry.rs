@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     auth::{Caller, Identity, Refused},
-    base::party::{Party, party, stranger},
+    base::{
+        ledger::Accounts,
+        party::{party, stranger},
+    },
     client::server::Server,
 };
 
@@ -23,8 +26,8 @@ pub struct Entered {
     pub request: HttpRequest,
     pub peer: Arc<Peer>,
     pub caller: Caller,
-    /// Who takes places for the request.
-    pub party: Party,
+    /// What the client makes wharf keep is charged to these; their party takes places for the request.
+    pub accounts: Accounts,
 }
 
 /// Lets a request in, or turns it away and tells the operator. `profile`: the one that its URL names.
@@ -35,8 +38,8 @@ pub async fn enter(server: &Server, request: HttpRequest, profile: Option<&str>)
             if let Some(noted) = request.extensions().get::<Arc<Noted>>() {
                 noted.by(caller.principal());
             }
-            let party = party(caller.principal(), peer.remote().address());
-            Ok(Entered { request, peer, caller, party })
+            let accounts = peer.accounts(party(caller.principal(), peer.remote().address()), &server.ledger);
+            Ok(Entered { request, peer, caller, accounts })
         }
         Err(refusal) => {
             let from = stranger(peer.remote().address());

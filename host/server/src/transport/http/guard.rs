@@ -238,6 +238,7 @@ mod tests {
             token: None,
             allowed_hosts: vec!["wharf.example".into()],
             allowed_origins: vec!["https://app.example".into()],
+            connections: 1,
             sessions: 1,
             session_idle: std::time::Duration::from_secs(1),
             listens: 1,

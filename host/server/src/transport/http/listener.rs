@@ -19,24 +19,36 @@ use super::{
     routes::routes,
     socket::{Accepted, Socket},
     tls::{Secured, Tls},
+    unsent::{Flushed, Kept},
 };
 use crate::{
-    base::refusals::{Reason, What},
+    base::{
+        ledger::Charge,
+        refusals::{Reason, What},
+    },
     client::server::{DRAIN, Server},
+    config::defaults,
 };
 
 /// How long a client may take to send its headers.
 const HEADERS: Duration = Duration::from_secs(10);
-/// The most connections at once, if the process may open at least twice as many files.
-const CONNECTIONS: usize = 4096;
 /// How much of a connection is read ahead at the most, which also bounds the headers of a request.
-const BUFFER_BYTES: usize = 128 << 10;
+const BUFFER_BYTES: usize = 32 << 10;
 /// For how long a request may be on its way when no more are taken.
 const ON_ITS_WAY: Duration = Duration::from_millis(300);
 /// The most connections that are taken in although wharf closes, since their clients were connected before.
 const WAITING: usize = 1024;
+/// The most memory that a connection takes before it is known who makes a request on it, and between requests: the buffers of TLS and
+/// HTTP/1.1, the headers of a request, and the tasks for it. Measured: 42 KiB over HTTP/1.1 with headers that do not end.
+const CONNECTION_BYTES: usize = 128 << 10;
+/// How long a connection that was ended for another may take to give its memory back.
+const GIVING_BACK: Duration = Duration::from_millis(200);
 const FULL: What =
     What::new("a connection, because there are too many that are being served", Reason::Other("connections"));
+const NO_MEMORY: What = What::new(
+    "a connection, because there is no memory for it (total_host_memory_mib in [limits])",
+    Reason::Other("connections"),
+);
 const TAKEN_AWAY: What = What::new(
     "a client whose certificate is not accepted any more: its connection was ended",
     Reason::Login("certificate_taken_away"),
@@ -73,7 +85,7 @@ impl Listener {
     /// allows, the rest is ended.
     pub async fn serve(self) {
         let Self { server, sockets, tls, front } = self;
-        let connections = Connections::new(most_connections());
+        let connections = Connections::new(most_connections(&server));
         let (mut open, mut waiting) = (JoinSet::new(), WAITING);
         if let Some(tls) = &tls {
             server.tracker.spawn(Arc::clone(tls).follow(server.reread.subscribe(), server.closing.clone()));
@@ -91,10 +103,15 @@ impl Listener {
                     None => break,
                 },
             };
-            let Some(place) = connections.enter(remote, &server.ledger) else {
+            let Ok(place) = connections.enter(remote, &server.ledger) else {
                 server.refusals.say(FULL);
                 continue;
             };
+            let Some(charge) = charged(&server, &mut open).await else {
+                server.refusals.say(NO_MEMORY);
+                continue;
+            };
+            let place = (place, charge);
             let (server, front) = (Arc::clone(&server), Arc::clone(&front));
             match stream {
                 Accepted::Tcp(stream) => drop(open.spawn(connect(server, stream, place, front, tls.clone()))),
@@ -127,11 +144,11 @@ async fn accept(sockets: &[Socket]) -> (Accepted, Remote) {
 }
 
 /// Serves a connection from its first byte to its last.
-async fn connect<S>(server: Arc<Server>, stream: S, place: Place, front: Arc<Front>, tls: Option<Arc<Tls>>)
+async fn connect<S>(server: Arc<Server>, stream: S, place: (Place, Charge), front: Arc<Front>, tls: Option<Arc<Tls>>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let peer = &place.peer;
+    let (Place { peer, .. }, _charge) = &place;
     let stream = Paced::new(stream, Arc::clone(peer), PACE);
     let Some(tls) = tls else { return http1(&server, stream, peer, &front).await };
     let secured = tokio::select! {
@@ -181,13 +198,13 @@ where
         if peer.has_asked_enough() || server.draining.is_cancelled() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        Ok::<_, Infallible>(response)
+        Ok::<_, Infallible>(response.map(|body| Kept::new(body, peer)))
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(hyper_util::rt::TokioTimer::new())
         .header_read_timeout(HEADERS)
         .max_buf_size(BUFFER_BYTES)
-        .serve_connection(hyper_util::rt::TokioIo::new(stream), service);
+        .serve_connection(hyper_util::rt::TokioIo::new(Flushed::new(stream, peer)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -220,9 +237,39 @@ where
     }
 }
 
-/// How many connections there may be: the other half of the files that the process may open is for plugins and wharf itself.
-fn most_connections() -> usize {
+/// Charges for a connection. Waits a moment for the memory of those that were ended for it.
+async fn charged(server: &Server, open: &mut JoinSet<()>) -> Option<Charge> {
+    let account = server.ledger.connections();
+    if let Ok(charge) = account.charge(CONNECTION_BYTES) {
+        return Some(charge);
+    }
+    let given_back = async {
+        while open.join_next().await.is_some() {
+            if let Ok(charge) = account.charge(CONNECTION_BYTES) {
+                return Some(charge);
+            }
+        }
+        None
+    };
+    tokio::time::timeout(GIVING_BACK, given_back).await.unwrap_or_default()
+}
+
+/// How many connections there may be: no more than the config says, than half of the memory of the host suffices for, and than half of
+/// the files that the process may open. The other halves are for plugins, requests and wharf itself.
+fn most_connections(server: &Server) -> usize {
     let files =
         getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-    CONNECTIONS.min(files / 2).max(1)
+    let wanted = server.startup.http.connections;
+    let by_memory = server.ledger.connections().limit() / CONNECTION_BYTES;
+    let most = wanted.min(by_memory).min(files / 2).max(1);
+    // What nobody asked for need not be had.
+    if most < wanted && wanted != defaults::CONNECTIONS {
+        let why = if by_memory <= files / 2 {
+            "half of total_host_memory_mib in [limits] is for all of them, at 128 KiB each"
+        } else {
+            "each takes a file descriptor, and half of those that the process may open (ulimit -n) are for plugins"
+        };
+        tracing::warn!("at most {most} connections at once, and not {wanted} (`connections` in [http]): {why}");
+    }
+    most
 }

@@ -25,3 +25,4 @@ pub mod socket;
 pub mod sse_legacy;
 mod status;
 pub mod tls;
+mod unsent;

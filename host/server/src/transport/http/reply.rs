@@ -24,7 +24,7 @@ use super::{
     status::{self, Hint},
 };
 use crate::{
-    base::ledger::{Account, no_room},
+    base::ledger::{Accounts, no_room},
     client::{context, outbox::Queued},
     methods::response::{Answer, Text},
 };
@@ -44,7 +44,7 @@ pub struct Reply {
 
 impl Reply {
     /// Makes the reply of an answer and charges for it until it is read. If there is no memory for it, the reply is that error.
-    pub fn of(ctx: &context::Context, answer: Result<Answer, RpcError>, client: &Account, busy: Busy) -> Self {
+    pub fn of(ctx: &context::Context, answer: Result<Answer, RpcError>, client: &Accounts, busy: Busy) -> Self {
         let (status, hint) = status::of(ctx, &answer);
         let text = Text::of(ctx, answer);
         let (status, text, charge) = match ctx.server.ledger.message(client, text.own_bytes()) {

@@ -78,7 +78,7 @@ async fn profile(
 }
 
 async fn visit(shared: &Arc<Endpoint>, profile: Option<Arc<str>>, request: HttpRequest) -> HttpResponse {
-    let Entered { request, peer, caller, party } = match enter(&shared.server, request, profile.as_deref()).await {
+    let Entered { request, peer, caller, accounts } = match enter(&shared.server, request, profile.as_deref()).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -87,7 +87,7 @@ async fn visit(shared: &Arc<Endpoint>, profile: Option<Arc<str>>, request: HttpR
     {
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such profile here").into_response();
     }
-    let visitor = Visitor { peer, caller, party, profile };
+    let visitor = Visitor { peer, caller, accounts, profile };
     let method = request.method().clone();
     let gets = method == Method::GET;
     let answer = match method {

@@ -31,7 +31,7 @@ use super::{
     reply::{KEEP_ALIVE, accepted, ending, event, event_stream},
 };
 use crate::{
-    base::{principal::Principal, random_id},
+    base::{ledger::Account, principal::Principal, random_id},
     client::outbox::{Outbox, Queued},
     transport::pipe::{Client, Pipe},
 };
@@ -53,7 +53,7 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 
 async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    let Entered { request, peer, caller, party } = match enter(server, request, None).await {
+    let Entered { request, peer, caller, accounts } = match enter(server, request, None).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -61,14 +61,14 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         return Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream").into_response();
     }
     let closing = server.closing.child_token();
-    let mut listen = match streams.endpoint.listen(party, closing.clone(), None) {
+    let mut listen = match streams.endpoint.listen(accounts.party(), closing.clone(), None) {
         Ok(listen) => listen,
         Err(refused) => return refused.into_response(),
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
-    let (outbox, messages) = Outbox::new(QUEUED_BYTES, peer.account().clone());
+    let (outbox, messages) = Outbox::new(QUEUED_BYTES, Account::clone(&accounts));
     let client = Client { caller: caller.clone(), profile: None, roots: None, transport: peer.remote().transport() };
-    let pipe = Pipe::new(Arc::clone(server), outbox, client, false);
+    let pipe = Pipe::new(Arc::clone(server), outbox, client, accounts, false);
     // The stream is all that there is of its client, so it stays while a request of the client is under way.
     let waits = Arc::downgrade(&pipe);
     listen.only_while(move || waits.upgrade().is_none_or(|pipe| pipe.is_idle()));
@@ -159,7 +159,7 @@ impl Drop for Listed {
 /// Takes a message from a client. The answer goes to the client's stream.
 async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
     let endpoint = &streams.endpoint;
-    let Entered { request, peer, caller, party } = match enter(&endpoint.server, request, None).await {
+    let Entered { request, peer, caller, accounts } = match enter(&endpoint.server, request, None).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -173,13 +173,15 @@ async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     pipe.seen_as(&caller);
     let _busy = peer.work();
     let (parts, body) = request.into_parts();
-    let incoming = endpoint.server.ledger.incoming(peer.account());
+    let incoming = endpoint.server.ledger.incoming(&accounts);
     match read_message(&parts.headers, body, endpoint.server.startup.message_bytes, incoming).await {
         // Requests count towards the same limit as those of Streamable HTTP.
-        Ok((body, charge)) => match pipe.take(&body, charge, party, || endpoint.seat(party, None).map(Some)).await {
-            Ok(()) => accepted(),
-            Err(refused) => refused.into_response(),
-        },
+        Ok((body, charge)) => {
+            match pipe.take(&body, charge, accounts.party(), || endpoint.seat(accounts.party(), None).map(Some)).await {
+                Ok(()) => accepted(),
+                Err(refused) => refused.into_response(),
+            }
+        }
         Err(refused) => refused.into_response(),
     }
 }

@@ -1,0 +1,153 @@
+//! Answers over HTTP/1.1 until they are sent. The HTTP library drops a body when it has taken the last piece of it, while pieces may still
+//! wait to be written. What is held for the answer, such as the charge for its memory, is held until they are.
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::connections::Peer;
+
+/// The bodies of a connection of which pieces may wait to be written.
+#[derive(Default)]
+pub struct Unsent(Mutex<Bodies>);
+
+#[derive(Default)]
+struct Bodies {
+    /// Usually there is only one, for which nothing is allocated.
+    one: Option<Body>,
+    others: Vec<Body>,
+    /// Whether the connection has ended, so that nothing is written any more.
+    ended: bool,
+}
+
+impl Unsent {
+    fn keep(&self, body: Body) {
+        let mut bodies = self.0.lock();
+        if bodies.ended {
+            // What the body holds may not use this while it is locked.
+            drop(bodies);
+            drop(body);
+        } else if bodies.one.is_none() {
+            bodies.one = Some(body);
+        } else {
+            bodies.others.push(body);
+        }
+    }
+
+    fn sent(&self, ended: bool) {
+        let (one, others) = {
+            let mut bodies = self.0.lock();
+            bodies.ended |= ended;
+            (bodies.one.take(), std::mem::take(&mut bodies.others))
+        };
+        drop((one, others));
+    }
+}
+
+/// The body of an answer, which is kept with its connection when the HTTP library has taken all of it.
+pub struct Kept {
+    body: Body,
+    begun: bool,
+    ended: bool,
+    peer: Arc<Peer>,
+}
+
+impl Kept {
+    pub fn new(body: Body, peer: &Arc<Peer>) -> Self {
+        Self { body, begun: false, ended: false, peer: Arc::clone(peer) }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // One that was not taken to its end is given up together with its connection.
+        if self.begun && (self.ended || self.body.is_end_stream()) {
+            self.peer.unsent.keep(std::mem::take(&mut self.body));
+        }
+    }
+}
+
+impl HttpBody for Kept {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let next = Pin::new(&mut self.body).poll_frame(cx);
+        match &next {
+            Poll::Ready(Some(_)) => self.begun = true,
+            Poll::Ready(None) => self.ended = true,
+            Poll::Pending => {}
+        }
+        next
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A stream that tells its connection when all is written: the HTTP library flushes it only then.
+pub struct Flushed<S> {
+    stream: S,
+    peer: Arc<Peer>,
+}
+
+impl<S> Flushed<S> {
+    pub fn new(stream: S, peer: &Arc<Peer>) -> Self {
+        Self { stream, peer: Arc::clone(peer) }
+    }
+}
+
+impl<S> Drop for Flushed<S> {
+    fn drop(&mut self) {
+        // Requests that go on without the connection keep the peer.
+        self.peer.unsent.sent(true);
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Flushed<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context, into: &mut ReadBuf) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Flushed<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context, pieces: &[IoSlice]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.peer.unsent.sent(false);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        Poll::Ready(Ok(()))
+    }
+}
