@@ -81,7 +81,7 @@ impl Account {
     }
 
     /// How many bytes are free at the moment; others may take them before the caller does.
-    pub(crate) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.0.limit.saturating_sub(self.used())
     }
 

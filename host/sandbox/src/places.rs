@@ -217,10 +217,9 @@ impl State {
         }
     }
 
-    /// The occupant that is ended for a new one of `party`. While places are free, the party lacks one because of what it holds itself: then
-    /// only its own occupants are ended, and those of takers that hold more and do not use what they hold.
-    fn to_end(&self, party: Party, rule: &Rule, whole: usize) -> Option<u64> {
-        let is_full = self.taken >= whole;
+    /// The occupant that is ended for a new one of `party`. `is_full`: no place is free. While places are free, the party lacks one because
+    /// of what it holds itself: then only its own occupants are ended, and those of takers that hold more and do not use what they hold.
+    fn to_end(&self, party: Party, is_full: bool, rule: &Rule) -> Option<u64> {
         let wants = self.held(party);
         let candidates = self.occupants.iter().filter_map(|(number, (other, occupant))| {
             let (holds, own) = (self.held(*other), *other == party);
@@ -237,8 +236,8 @@ impl State {
     }
 
     /// Takes the place of an occupant away for a new one of `party`. The occupant has to be ended outside of the lock.
-    fn make_room(&mut self, party: Party, rule: &Rule, whole: usize) -> Option<Arc<dyn Occupant>> {
-        let (other, occupant) = self.occupants.remove(&self.to_end(party, rule, whole)?)?;
+    fn make_room(&mut self, party: Party, is_full: bool, rule: &Rule) -> Option<Arc<dyn Occupant>> {
+        let (other, occupant) = self.occupants.remove(&self.to_end(party, is_full, rule)?)?;
         self.give_back(other);
         Some(occupant)
     }
@@ -258,7 +257,8 @@ impl State {
         // The answer is the same for all that wait for one taker.
         let mut asked = HashSet::new();
         rest.retain(|(_, waiting)| asked.insert(waiting.party));
-        rest.into_iter().find(|(_, one)| self.to_end(one.party, rule, whole).is_some()).map(|(at, _)| (at, true))
+        let is_full = self.taken >= whole;
+        rest.into_iter().find(|(_, one)| self.to_end(one.party, is_full, rule).is_some()).map(|(at, _)| (at, true))
     }
 }
 
@@ -288,7 +288,10 @@ impl Places {
             let mut state = self.state.lock();
             let ended = match state.fits(party, self.whole) {
                 true => None,
-                false => Some(state.make_room(party, self.rule, self.whole).ok_or_else(|| self.full(&state, party))?),
+                false => {
+                    let is_full = state.taken >= self.whole;
+                    Some(state.make_room(party, is_full, self.rule).ok_or_else(|| self.full(&state, party))?)
+                }
             };
             (self.place(&mut state, party, None), ended)
         };
@@ -303,6 +306,13 @@ impl Places {
         let (mut place, ended) = self.take_or_end(party)?;
         place.give_way(occupant);
         Ok((place, ended))
+    }
+
+    /// Ends an occupant as if there were no place for one of `party`, because there is something else that occupants have and there is not
+    /// enough of. False: none may be ended for it.
+    pub fn end_one_for(&self, party: Party) -> bool {
+        let ended = self.state.lock().make_room(party, true, self.rule);
+        ended.inspect(|occupant| occupant.end()).is_some()
     }
 
     /// Waits for a place. Of those that wait, the one whose party holds the fewest places is next; of several parties, each has its turn.
@@ -364,7 +374,8 @@ impl Places {
             let Waiting { party, turn, occupant, given } = state.waiting.remove(at);
             state.turn = state.turn.max(turn);
             if ends {
-                served.ended.extend(state.make_room(party, self.rule, self.whole));
+                let is_full = state.taken >= self.whole;
+                served.ended.extend(state.make_room(party, is_full, self.rule));
             }
             served.given.push((given, self.place(state, party, occupant)));
         }
@@ -586,6 +597,7 @@ mod tests {
             "nobody whose occupant is idle holds more than the new taker would"
         );
         drop((next, fourth));
+        assert!(!places.end_one_for(party(5)), "nor for want of something else");
         let _fourth = take(&places, 4, None, false).unwrap();
         drop((young, old));
         assert_eq!(places.taken(), 4, "what was ended gives nothing back a second time");

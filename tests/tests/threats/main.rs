@@ -14,5 +14,7 @@ mod compiler;
 mod control;
 mod greedy;
 mod guests;
+mod memory;
 mod operators;
 mod parts;
+mod raw;

@@ -35,6 +35,7 @@ pub struct Ledger {
     plugins: Account,
     small: Account,
     connections: Account,
+    http2: Account,
     /// How many messages were refused for want of room.
     refused: AtomicU64,
     clients: Mutex<HashMap<Party, Entry>>,
@@ -97,10 +98,10 @@ impl Drop for Held {
 impl Ledger {
     pub fn new(bytes: usize) -> Arc<Self> {
         let whole = Account::new(bytes);
-        let (plugins, small, connections) =
-            (whole.share(bytes / 4 * 3), whole.share(bytes / 8), whole.share(bytes / 2));
+        let (plugins, small) = (whole.share(bytes / 4 * 3), whole.share(bytes / 8));
+        let (connections, http2) = (whole.share(bytes / 2), whole.share(bytes / 4));
         let (refused, clients) = (AtomicU64::new(0), Mutex::default());
-        Arc::new(Self { whole, plugins, small, connections, refused, clients })
+        Arc::new(Self { whole, plugins, small, connections, http2, refused, clients })
     }
 
     /// The account of everybody together.
@@ -121,6 +122,11 @@ impl Ledger {
     /// The account that pays for what each connection may take before its client is known.
     pub fn connections(&self) -> &Account {
         &self.connections
+    }
+
+    /// The account that pays for what a connection of HTTP/2 takes besides.
+    pub fn http2(&self) -> &Account {
+        &self.http2
     }
 
     /// The accounts of a client.

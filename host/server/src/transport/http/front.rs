@@ -58,7 +58,7 @@ impl Front {
             None => response,
             Some(noted) => {
                 noted.answered(response.status());
-                response.map(|body| Body::new(Counted { body, noted }))
+                response.map(|body| Body::new(Counted { body, noted: Some(noted) }))
             }
         })
     }
@@ -73,7 +73,8 @@ impl Front {
 /// The body of a response whose bytes are counted.
 struct Counted {
     body: Body,
-    noted: Arc<Noted>,
+    /// None: all of them are.
+    noted: Option<Arc<Noted>>,
 }
 
 impl HttpBody for Counted {
@@ -85,10 +86,19 @@ impl HttpBody for Counted {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let next = Pin::new(&mut self.body).poll_frame(cx);
-        match &next {
-            Poll::Ready(Some(Ok(frame))) => self.noted.sent(frame.data_ref().map_or(0, Bytes::len)),
-            Poll::Ready(None) => self.noted.completed(),
-            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
+        let Some(noted) = &self.noted else { return next };
+        let completed = match &next {
+            Poll::Ready(Some(Ok(frame))) => {
+                noted.sent(frame.data_ref().map_or(0, Bytes::len));
+                self.body.is_end_stream()
+            }
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(Err(_))) | Poll::Pending => false,
+        };
+        if completed {
+            noted.completed();
+            // The line is written now, before the client can read the end and begin another request.
+            self.noted = None;
         }
         next
     }
@@ -105,8 +115,8 @@ impl HttpBody for Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         // The end of a body whose length is known is not asked for.
-        if self.body.is_end_stream() {
-            self.noted.completed();
+        if let Some(noted) = self.noted.take().filter(|_| self.body.is_end_stream()) {
+            noted.completed();
         }
     }
 }

@@ -3,6 +3,10 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use wharf_protocol::{Method, Request, RpcError, header::decode_value};
 
+/// The most fields of the headers of a request. Each takes far more memory than the few bytes that it may have. Over HTTP/1.1 the
+/// library has the same bound.
+pub const MAX_FIELDS: usize = 100;
+
 pub const VERSION_HEADER: &str = "mcp-protocol-version";
 
 pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

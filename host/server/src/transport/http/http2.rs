@@ -14,21 +14,35 @@ use std::{
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderValue, Request, header};
+use http::{HeaderMap, HeaderValue, Request, Uri, header};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{body::Incoming, rt::Executor};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{connections::Peer, front::Front};
-use crate::base::refusals::{Reason, What};
-use crate::client::server::Server;
+use super::{connections::Peer, front::Front, headers::MAX_FIELDS, refused::Refused, sips::Sips};
+use crate::{
+    base::{
+        ledger::Charge,
+        refusals::{Reason, What},
+    },
+    client::server::Server,
+};
 
 /// The most requests of one connection at once; `subscriptions/listen` is one of them for as long as it goes on.
 const STREAMS: u32 = 100;
-/// The most bytes of the headers of a request, as HTTP/2 counts them. In memory they may take more than twice as much.
+/// The most bytes of the headers of a request, as HTTP/2 counts them. In memory they may take six times as much before their number is
+/// looked at.
 const HEADER_BYTES: u32 = 16 << 10;
+/// The most memory that a connection takes besides its requests. For each of the 107 paths that a client may have the library remember,
+/// the library keeps the buffer in which the path was read, which has 16 KiB. Then there are the headers of one request that do not end,
+/// and what is read and written.
+pub const CONNECTION_BYTES: usize = 2 << 20;
+/// What a request takes besides its headers: its state here and in the library, and the task that answers it.
+const STREAM_BYTES: usize = 12 << 10;
+/// What a field takes besides its name and value: its place in a table that is half empty, and the two allocations.
+const FIELD_BYTES: usize = 256;
 /// How many bytes a client may send of one body, and of all together, before they are read here.
 const STREAM_WINDOW: u32 = 128 << 10;
 const CONNECTION_WINDOW: u32 = 512 << 10;
@@ -81,16 +95,27 @@ where
 {
     let (finish, streams) = (CancellationToken::new(), Arc::new(Streams::new()));
     let service = hyper::service::service_fn({
-        let (front, peer, finish, streams) =
-            (Arc::clone(front), Arc::clone(peer), finish.clone(), Arc::clone(&streams));
-        let draining = server.draining.clone();
+        let (server, front, peer) = (Arc::clone(server), Arc::clone(front), Arc::clone(peer));
+        let (finish, streams) = (finish.clone(), Arc::clone(&streams));
         move |mut request: Request<Incoming>| {
-            name_host(&mut request);
-            let open = Open::new(&streams);
+            // All that is read of the headers is charged or dropped here, before the library reads on.
+            let admitted = charged(&server, &peer, request.headers());
+            let (request, charge) = match admitted {
+                Ok(charge) => {
+                    own_uri(&mut request);
+                    name_host(&mut request);
+                    (Ok(request), Some(charge))
+                }
+                Err(refused) => (Err(refused), None),
+            };
+            let open = Open::new(&streams, charge);
             let (front, peer) = (Arc::clone(&front), Arc::clone(&peer));
-            let (finish, draining) = (finish.clone(), draining.clone());
+            let (finish, draining) = (finish.clone(), server.draining.clone());
             async move {
-                let mut response = front.answer(request, &peer).await?;
+                let mut response = match request {
+                    Ok(request) => front.answer(request, &peer).await?,
+                    Err(refused) => refused.into_response(),
+                };
                 let closes = response.headers_mut().remove(header::CONNECTION).is_some();
                 if peer.has_asked_enough() || closes || draining.is_cancelled() {
                     finish.cancel();
@@ -99,6 +124,8 @@ where
             }
         }
     });
+    let stream = Sips::new(stream);
+    let sip = stream.sip();
     // What the library spawns for the connection ends with it.
     let ended = CancellationToken::new();
     let _ended = ended.clone().drop_guard();
@@ -117,7 +144,7 @@ where
     let mut ticks = tokio::time::interval(TICK.min(pace));
     loop {
         let leaves = tokio::select! {
-            ended = connection.as_mut() => {
+            ended = sip.before(connection.as_mut()) => {
                 if let Err(error) = ended {
                     tracing::debug!("connection: {error}");
                 }
@@ -142,6 +169,22 @@ where
             }
             connection.as_mut().graceful_shutdown();
         }
+    }
+}
+
+/// Charges for a request and its headers, to the address, since it is not known yet who makes it.
+fn charged(server: &Server, peer: &Peer, headers: &HeaderMap) -> Result<Charge, Refused> {
+    if headers.len() > MAX_FIELDS {
+        return Err(Refused::too_many_fields());
+    }
+    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD_BYTES).sum::<usize>();
+    server.ledger.message(peer.of_address(), STREAM_BYTES + bytes).map_err(|full| Refused::full(&full, None))
+}
+
+/// Copies the parts of a request's URL, which are pieces of what was read from the connection and keep all of it in memory.
+fn own_uri(request: &mut Request<Incoming>) {
+    if let Ok(own) = Uri::try_from(request.uri().to_string()) {
+        *request.uri_mut() = own;
     }
 }
 
@@ -262,15 +305,16 @@ struct Open {
     streams: Arc<Streams>,
     number: u64,
     answered: bool,
+    _charge: Option<Charge>,
 }
 
 impl Open {
-    fn new(streams: &Arc<Streams>) -> Self {
+    fn new(streams: &Arc<Streams>, charge: Option<Charge>) -> Self {
         let mut state = streams.state.lock();
         state.last += 1;
         state.open += 1;
         state.defies |= state.told.is_some_and(|told| told.elapsed() > LEAVE);
-        Self { streams: Arc::clone(streams), number: state.last, answered: false }
+        Self { streams: Arc::clone(streams), number: state.last, answered: false, _charge: charge }
     }
 
     /// Notes whether a piece waits for the client.
@@ -385,7 +429,7 @@ mod tests {
         assert_eq!(look(idle), Look::Idle);
         assert!(!streams.tell(began), "nobody is told who never asked for anything");
         streams.state.lock().told = None;
-        let request = Open::new(&streams);
+        let request = Open::new(&streams, None);
         assert_eq!(look(idle), Look::Busy);
         assert!(streams.tell(began));
         assert_eq!(look(idle), Look::Busy, "it is answered");
@@ -394,7 +438,7 @@ mod tests {
         assert_eq!(look(left), Look::Stays);
         // A client that begins others meanwhile does not stay for that.
         streams.state.lock().told = began.checked_sub(left);
-        let _another = Open::new(&streams);
+        let _another = Open::new(&streams, None);
         assert_eq!(look(TICK), Look::Stays);
     }
 

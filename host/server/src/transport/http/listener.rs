@@ -41,6 +41,8 @@ const WAITING: usize = 1024;
 /// The most memory that a connection takes before it is known who makes a request on it, and between requests: the buffers of TLS and
 /// HTTP/1.1, the headers of a request, and the tasks for it. Measured: 42 KiB over HTTP/1.1 with headers that do not end.
 const CONNECTION_BYTES: usize = 128 << 10;
+/// Which part of the memory connections leave to what is served on them: a sixteenth.
+const SPARE: usize = 16;
 /// How long a connection that was ended for another may take to give its memory back.
 const GIVING_BACK: Duration = Duration::from_millis(200);
 const FULL: What =
@@ -107,7 +109,7 @@ impl Listener {
                 server.refusals.say(FULL);
                 continue;
             };
-            let Some(charge) = charged(&server, &mut open).await else {
+            let Some(charge) = charged(&server, &connections, &place, &mut open).await else {
                 server.refusals.say(NO_MEMORY);
                 continue;
             };
@@ -151,8 +153,9 @@ where
     let (Place { peer, .. }, _charge) = &place;
     let stream = Paced::new(stream, Arc::clone(peer), PACE);
     let Some(tls) = tls else { return http1(&server, stream, peer, &front).await };
+    let two = || server.ledger.http2().charge(http2::CONNECTION_BYTES).ok();
     let secured = tokio::select! {
-        secured = tls.accept(stream) => secured,
+        secured = tls.accept(stream, two) => secured,
         // Nothing was asked for yet.
         () = peer.end.cancelled() => return,
         () = server.closing.cancelled() => return,
@@ -163,7 +166,7 @@ where
                 peer.showed(Arc::clone(&shown.certificate));
             }
             let served = async {
-                if h2 {
+                if h2.is_some() {
                     http2::serve(&server, stream, peer, &front, PACE).await;
                 } else {
                     http1(&server, stream, peer, &front).await;
@@ -237,19 +240,24 @@ where
     }
 }
 
-/// Charges for a connection. Waits a moment for the memory of those that were ended for it.
-async fn charged(server: &Server, open: &mut JoinSet<()>) -> Option<Charge> {
-    let account = server.ledger.connections();
-    if let Ok(charge) = account.charge(CONNECTION_BYTES) {
+/// Charges for a connection. If little memory is left, which is for those that are served, another connection is ended for it.
+async fn charged(server: &Server, connections: &Connections, place: &Place, open: &mut JoinSet<()>) -> Option<Charge> {
+    let (account, whole) = (server.ledger.connections(), server.ledger.whole());
+    let charge = || account.charge(CONNECTION_BYTES).ok();
+    if whole.left() > whole.limit() / SPARE
+        && let Some(charge) = charge()
+    {
         return Some(charge);
     }
+    connections.end_another_for(place);
+    // Its memory is free again when it has ended. Others may have ended as well by then.
     let given_back = async {
-        while open.join_next().await.is_some() {
-            if let Ok(charge) = account.charge(CONNECTION_BYTES) {
+        loop {
+            let _ended = open.join_next().await?;
+            if let Some(charge) = charge() {
                 return Some(charge);
             }
         }
-        None
     };
     tokio::time::timeout(GIVING_BACK, given_back).await.unwrap_or_default()
 }

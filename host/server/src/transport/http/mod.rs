@@ -21,6 +21,7 @@ pub mod reply;
 pub mod resume;
 pub mod routes;
 pub mod sessions;
+mod sips;
 pub mod socket;
 pub mod sse_legacy;
 mod status;

@@ -4,6 +4,7 @@ use axum::response::{IntoResponse, Response as HttpResponse};
 use http::{HeaderValue, StatusCode, header};
 use wharf_protocol::{Id, Request, Revision, RpcError, message::error_text};
 
+use super::headers::MAX_FIELDS;
 use crate::base::ledger::{Full, no_room};
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -36,6 +37,12 @@ impl Refused {
             Full::Whole { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::of_id(status, id, &no_room(full))
+    }
+
+    /// The request has more header fields than any may have.
+    pub fn too_many_fields() -> Self {
+        let message = format!("a request has at most {MAX_FIELDS} header fields");
+        Self::plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &message)
     }
 
     pub fn plain(status: StatusCode, message: &str) -> Self {

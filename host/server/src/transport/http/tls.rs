@@ -16,14 +16,14 @@ use rustls::{
     RootCertStore, ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
-    server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
+    server::{Acceptor, NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use sha2::{Digest, Sha256};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::watch,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::{LazyConfigAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -31,6 +31,7 @@ use crate::{
         certificate::{Certificate, Life, Stage},
         folders::{Folders, leading_to},
         guard::{check_key_file, check_trusted_file},
+        ledger::Charge,
         text::escaped,
     },
     config::tls,
@@ -41,6 +42,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The largest file of certificates.
 const MAX_BYTES: u64 = 1 << 20;
 const H2: &[u8] = b"h2";
+const HTTP1: &[u8] = b"http/1.1";
 
 /// How often the files are looked at, whatever is heard of their folders.
 const LOOK: Duration = Duration::from_secs(10 * 60);
@@ -59,6 +61,8 @@ pub struct Tls {
 
 struct Current {
     config: Arc<ServerConfig>,
+    /// The same without HTTP/2.
+    http1: Arc<ServerConfig>,
     /// Judges the certificates of clients.
     clients: Option<Arc<dyn ClientCertVerifier>>,
     /// None: it cannot be read, although rustls can.
@@ -69,8 +73,8 @@ struct Current {
 pub struct Secured<S> {
     pub stream: TlsStream<S>,
     pub shown: Option<Shown>,
-    /// Whether the client speaks HTTP/2.
-    pub h2: bool,
+    /// If the client speaks HTTP/2: what is charged for that.
+    pub h2: Option<Charge>,
 }
 
 /// What a client showed of itself.
@@ -181,14 +185,28 @@ impl Tls {
         }
     }
 
-    /// Agrees with a client on how to encrypt.
-    pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> io::Result<Secured<S>> {
+    /// Agrees with a client on how to encrypt. HTTP/2 is offered to one that speaks it, if `charge` finds memory for it.
+    pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        charge: impl FnOnce() -> Option<Charge>,
+    ) -> io::Result<Secured<S>> {
         let mut current = self.current.subscribe();
-        let config = Arc::clone(&current.borrow_and_update().config);
-        let accepted = tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await;
-        let stream = accepted.map_err(|_| io::Error::new(ErrorKind::TimedOut, "it takes too long"))??;
+        let (config, http1) = {
+            let current = current.borrow_and_update();
+            (Arc::clone(&current.config), Arc::clone(&current.http1))
+        };
+        let accepted = async {
+            let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+            let speaks = hello.client_hello().alpn().is_some_and(|mut names| names.any(|name| name == H2));
+            let charge = if speaks { charge() } else { None };
+            let config = if charge.is_some() { config } else { http1 };
+            Ok::<_, io::Error>((hello.into_stream(config).await?, charge))
+        };
+        let accepted = tokio::time::timeout(HANDSHAKE, accepted).await;
+        let (stream, charge) = accepted.map_err(|_| io::Error::new(ErrorKind::TimedOut, "it takes too long"))??;
         let (_, session) = stream.get_ref();
-        let h2 = session.alpn_protocol() == Some(H2);
+        let h2 = charge.filter(|_| session.alpn_protocol() == Some(H2));
         let chain = session.peer_certificates().unwrap_or_default();
         let shown = match chain.first() {
             None => None,
@@ -281,8 +299,10 @@ impl Contents {
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }
-        config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
-        Ok(Current { config: Arc::new(config), clients, life })
+        config.alpn_protocols = vec![HTTP1.to_vec()];
+        let http1 = Arc::new(config.clone());
+        config.alpn_protocols.insert(0, H2.to_vec());
+        Ok(Current { config: Arc::new(config), http1, clients, life })
     }
 }
 

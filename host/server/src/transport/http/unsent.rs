@@ -151,3 +151,57 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Flushed<S> {
         Poll::Ready(Ok(()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::{
+        base::ledger::Ledger,
+        methods::response::Text,
+        transport::http::{
+            body::{Hold, Pieces},
+            connections::{Connections, Remote},
+        },
+    };
+
+    fn peer() -> (Arc<Ledger>, Arc<Peer>) {
+        let ledger = Ledger::new(1 << 20);
+        let place = Connections::new(1).enter(Remote::Local(0), &ledger).unwrap();
+        (ledger, Arc::clone(&place.peer))
+    }
+
+    /// An answer for which something is charged.
+    fn answer(peer: &Arc<Peer>, ledger: &Ledger) -> Kept {
+        let charge = ledger.message(peer.of_address(), 1000).ok();
+        let hold = Hold { charge, ..Hold::default() };
+        Kept::new(Body::new(Pieces::new(Text::Whole("a".repeat(1000)), hold)), peer)
+    }
+
+    fn taken(mut kept: Kept) {
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(Ok(_))) = Pin::new(&mut kept).poll_frame(&mut cx) {}
+    }
+
+    #[test]
+    fn what_is_taken_is_held_until_it_is_written() {
+        let (ledger, peer) = peer();
+        let used = || ledger.whole().used();
+        let mut stream = Flushed::new(tokio::io::sink(), &peer);
+        for _ in 0..2 {
+            taken(answer(&peer, &ledger));
+        }
+        assert_eq!(used(), 2000);
+        assert!(Pin::new(&mut stream).poll_flush(&mut Context::from_waker(Waker::noop())).is_ready());
+        assert_eq!(used(), 0);
+        drop(answer(&peer, &ledger));
+        assert_eq!(used(), 0, "what was not taken is not written");
+        taken(answer(&peer, &ledger));
+        assert_eq!(used(), 1000);
+        drop(stream);
+        assert_eq!(used(), 0, "nothing is written any more");
+        taken(answer(&peer, &ledger));
+        assert_eq!(used(), 0);
+    }
+}

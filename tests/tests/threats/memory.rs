@@ -1,0 +1,307 @@
+//! Memory that clients make the host take before it knows them, beside what they send, and in ways that look small: whatever they mix, the
+//! process stays within what the config says, and a client at another address is answered.
+
+use std::time::{Duration, Instant};
+
+use e2e::{Folder, Server, Session, http::Over, json, memory_kib, modern_params, plugin, random::Random};
+
+use crate::{
+    beside::{beside, config, within},
+    raw::{Certified, Clients, certified, field, frame, post},
+};
+
+/// The most for what wharf keeps for plugins and clients, and for all guests together.
+const HOST_MIB: u64 = 128;
+const GUESTS_MIB: u64 = 64;
+
+async fn started(tls: bool) -> (Folder, Option<Certified>, Server) {
+    let folder = Folder::new();
+    let certified = tls.then(|| certified(&folder));
+    let files = if tls { "[http.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n" } else { "" };
+    let hostile = plugin("hostile");
+    config(
+        &folder,
+        &format!(
+            "[http]\nin_flight = 4096\n{files}[limits]\ntotal_memory_mib = {GUESTS_MIB}\ntotal_host_memory_mib = {HOST_MIB}\n\
+             [plugins.hostile]\npath = {hostile:?}\nprefix = \"\"\n\
+             limits = {{ concurrency = 2, memory_mib = 16 }}\n"
+        ),
+    );
+    let over = certified.as_ref().map_or(Over::Tcp, Certified::over);
+    let server = Server::of(folder.command(&["serve", "--listen", "127.0.0.1:0"], &[]), over).await;
+    server.modern("tools/list", json!({}), json!({})).await.unwrap();
+    (folder, certified, server)
+}
+
+/// What a client does on one connection, from which address, to make the host take memory.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Headers of HTTP/1.1 that do not end, and are as long as they may be, or longer.
+    EndlessHeaders,
+    LongHeaders,
+    /// A message of TLS that does not end.
+    EndlessHandshake,
+    /// Bodies below the bound for small messages that do not end.
+    SmallBody,
+    LargeBody,
+    /// Five hundred fields of one byte in each of a hundred requests.
+    TinyFields,
+    /// As many fields as there may be, as large as they may be, and bodies that do not end.
+    ManyFields,
+    /// A block of headers that goes on in one frame after the other.
+    EndlessBlock,
+    /// Paths that the decompressor of headers remembers, each in a frame of its own with much behind it.
+    RememberedPaths,
+    /// Answers that nobody reads, of which the HTTP library takes all or the beginning.
+    UnreadSmall,
+    UnreadLarge,
+    /// Sessions that keep long subscriptions.
+    Sessions,
+}
+
+impl Way {
+    const PLAIN: &[Self] = &[
+        Self::EndlessHeaders,
+        Self::LongHeaders,
+        Self::SmallBody,
+        Self::LargeBody,
+        Self::UnreadSmall,
+        Self::UnreadLarge,
+        Self::Sessions,
+    ];
+    const SECURE: &[Self] = &[
+        Self::EndlessHeaders,
+        Self::LongHeaders,
+        Self::EndlessHandshake,
+        Self::SmallBody,
+        Self::LargeBody,
+        Self::TinyFields,
+        Self::ManyFields,
+        Self::EndlessBlock,
+        Self::RememberedPaths,
+        Self::UnreadSmall,
+        Self::UnreadLarge,
+        Self::Sessions,
+    ];
+
+    async fn go(self, clients: &mut Clients, from: u8, seed: u64) {
+        match self {
+            Self::EndlessHeaders => clients.one(from, &head(31 << 10)).await,
+            Self::LongHeaders => clients.one(from, &head(120 << 10)).await,
+            Self::EndlessHandshake => {
+                // A record of a handshake whose message claims 60,000 bytes, and then more of it.
+                let mut bytes = Vec::new();
+                for at in 0..4 {
+                    let mut body = vec![b'x'; 14_000];
+                    if at == 0 {
+                        body[..4].copy_from_slice(&[1, 0, 0xea, 0x60]);
+                    }
+                    bytes.extend([22, 3, 1]);
+                    bytes.extend(u16::try_from(body.len()).unwrap().to_be_bytes());
+                    bytes.extend(body);
+                }
+                clients.bytes(from, &bytes).await;
+            }
+            Self::SmallBody => clients.one(from, &unfinished(64_000)).await,
+            Self::LargeBody => clients.one(from, &unfinished(7_000_000)).await,
+            Self::TinyFields => {
+                let letter = |at: usize| char::from(b'a' + u8::try_from(at % 26).unwrap());
+                let name = |at: usize| String::from_iter(['x', letter(at), letter(at / 26)]);
+                let fields: Vec<u8> = (0..450).flat_map(|at| field(&name(at), "")).collect();
+                let block = [post("/mcp", false), fields].concat();
+                let frames: Vec<u8> = (0..100).flat_map(|at| headers(at, &block)).collect();
+                clients.two(from, &frames).await;
+            }
+            Self::ManyFields => {
+                let value = "v".repeat(120);
+                let fields: Vec<u8> = (0..94).flat_map(|at| field(&format!("f{at}"), &value)).collect();
+                let frames: Vec<u8> = (0..100)
+                    .flat_map(|at| {
+                        let begun = headers(at, &[post("/mcp", false), fields.clone()].concat());
+                        [begun, frame(0, 0, 2 * at + 1, b"{")].concat()
+                    })
+                    .collect();
+                clients.two(from, &frames).await;
+            }
+            Self::EndlessBlock => {
+                let begun = [post("/mcp", false), vec![0, 1, b'a', 127, 0xff, 0xff, 0x07]].concat();
+                let mut frames = frame(1, 0, 1, &begun);
+                for _ in 0..5 {
+                    frames.extend(frame(9, 0, 1, &vec![b'x'; 16_000]));
+                }
+                clients.two(from, &frames).await;
+            }
+            Self::RememberedPaths => {
+                let mut frames = Vec::new();
+                for at in 0..107u32 {
+                    frames.extend(headers(at, &post(&format!("/{}", at % 10), true)));
+                    // A frame of a kind that nobody knows.
+                    frames.extend(frame(0xfa, 0, 0, &[0; 16_000]));
+                }
+                clients.two(from, &frames).await;
+            }
+            Self::UnreadSmall => clients.one(from, &big(180_000).repeat(8)).await,
+            Self::UnreadLarge => clients.one(from, &big(3_500_000).repeat(4)).await,
+            Self::Sessions => {
+                let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+                    "clientInfo": { "name": format!("{seed}"), "version": "x".repeat(15_000) } });
+                clients.one(from, &request("initialize", "", &params).repeat(20)).await;
+            }
+        }
+    }
+}
+
+fn big(bytes: usize) -> Vec<u8> {
+    let params = modern_params(json!({ "name": "big", "arguments": { "bytes": bytes } }), json!({}));
+    request("tools/call", "big", &params)
+}
+
+fn head(bytes: usize) -> Vec<u8> {
+    format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: {}", "x".repeat(bytes)).into_bytes()
+}
+
+fn headers(at: u32, block: &[u8]) -> Vec<u8> {
+    frame(1, 4, 2 * at + 1, block)
+}
+
+fn request(method: &str, name: &str, params: &e2e::Value) -> Vec<u8> {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let modern = if name.is_empty() {
+        String::new()
+    } else {
+        format!("MCP-Protocol-Version: {}\r\nMcp-Method: {method}\r\nMcp-Name: {name}\r\n", e2e::MODERN)
+    };
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{modern}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// A body that is one byte short.
+fn unfinished(bytes: usize) -> Vec<u8> {
+    let mut all = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n",
+        bytes + 1
+    )
+    .into_bytes();
+    all.resize(all.len() + bytes, b' ');
+    all
+}
+
+async fn bystander(server: &Server) -> Session<'_> {
+    let mut session = server.legacy("2025-11-25", json!({})).await;
+    session.request("ping", json!({})).await.unwrap();
+    session
+}
+
+async fn tried(way: Way, tls: bool, connections: usize) {
+    let (_folder, certified, server) = started(tls).await;
+    let before = memory_kib(server.pid(), "VmRSS") >> 10;
+    let mut session = bystander(&server).await;
+    let mut clients = Clients::of(&server, certified.as_ref());
+    let what = format!("{connections} connections, {way:?}, {before} MiB before");
+    beside(&mut session, &what, async {
+        for at in 0..connections {
+            way.go(&mut clients, 2 + u8::try_from(at % 4).unwrap(), 0).await;
+        }
+    })
+    .await;
+    // Hardly any guest runs for that.
+    within(&server, HOST_MIB, &what);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_that_do_not_end_take_no_more_than_there_is() {
+    tried(Way::LongHeaders, false, 3000).await;
+    tried(Way::EndlessHeaders, false, 3000).await;
+    tried(Way::EndlessHeaders, true, 1500).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handshakes_that_do_not_end_take_no_more_than_there_is() {
+    tried(Way::EndlessHandshake, true, 3000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_fields_of_many_streams_take_no_more_than_there_is() {
+    tried(Way::TinyFields, true, 60).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_of_unfinished_requests_are_charged() {
+    tried(Way::ManyFields, true, 100).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_of_headers_that_does_not_end_takes_no_more_than_there_is() {
+    tried(Way::EndlessBlock, true, 1500).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_remembered_of_headers_takes_no_more_than_there_is() {
+    tried(Way::RememberedPaths, true, 300).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_bodies_that_do_not_end_leave_room_for_other_clients() {
+    tried(Way::SmallBody, false, 2500).await;
+}
+
+/// Answers count until they are sent, and not only until the HTTP library has taken them.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_count_until_they_are_sent() {
+    tried(Way::UnreadSmall, false, 1200).await;
+}
+
+/// How long the mixes are tried, all together: `MEMORY_MIXES_S`, or as long as is good for every change.
+fn patience() -> Duration {
+    let given = std::env::var("MEMORY_MIXES_S").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(given.unwrap_or(12))
+}
+
+/// Mixes of all that, which nobody thought of. A seed that fails is tried again with `MEMORY_MIX=<seed>`.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_clients_mix_takes_no_more_than_there_is() {
+    let (began, patience) = (Instant::now(), patience());
+    let given: Option<u64> = std::env::var("MEMORY_MIX").ok().and_then(|text| text.parse().ok());
+    for number in 0.. {
+        let seed = given.unwrap_or_else(|| number + u64::from(std::process::id()) * 1000);
+        println!("MEMORY_MIX={seed}");
+        mixed(seed, patience / 2).await;
+        if given.is_some() || began.elapsed() > patience {
+            break;
+        }
+    }
+}
+
+async fn mixed(seed: u64, patience: Duration) {
+    let began = Instant::now();
+    let mut random = Random::new(seed);
+    let tls = seed % 2 == 1;
+    let (_folder, certified, server) = started(tls).await;
+    let mut session = bystander(&server).await;
+    let mut clients = Clients::of(&server, certified.as_ref());
+    let ways = if tls { Way::SECURE } else { Way::PLAIN };
+    while began.elapsed() < patience {
+        let (way, from, times) =
+            (*random.pick(ways), 2 + u8::try_from(random.below(5)).unwrap(), 1 + random.below(200));
+        let what = format!("seed {seed}: {times} times {way:?} from 127.0.0.{from} beside {}", clients.held());
+        beside(&mut session, &what, async {
+            let step = Instant::now();
+            for _ in 0..times {
+                if step.elapsed() > patience / 4 {
+                    break;
+                }
+                way.go(&mut clients, from, seed).await;
+            }
+        })
+        .await;
+        if random.below(6) == 0 {
+            clients.leave(random.below(1 + clients.held()));
+        }
+        within(&server, HOST_MIB + GUESTS_MIB, &what);
+    }
+}
