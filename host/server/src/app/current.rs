@@ -12,6 +12,11 @@ use tokio::sync::watch;
 
 use crate::{
     access::scope::Scopes,
+    base::{
+        paths::Stamp,
+        text::{self, toml_header},
+        whole::Writing,
+    },
     config::{self, AccessLog, CommandLine, Config, Plugin, audit},
     observe::{journal::Event, observers::Observers},
 };
@@ -22,6 +27,8 @@ pub struct Origins {
     pub file: Option<PathBuf>,
     /// The config itself, in place of the contents of a file.
     pub text: Option<String>,
+    /// What stood in the file when the config in use was read.
+    pub used: Option<String>,
     pub command_line: CommandLine,
     /// Plugins that the embedding program gives.
     pub given: Vec<Plugin>,
@@ -29,10 +36,29 @@ pub struct Origins {
 }
 
 impl Origins {
-    pub fn read(&self) -> Result<Config> {
-        let mut config = match &self.text {
+    /// Reads the config for the first time.
+    pub fn begin(&mut self) -> Result<Config> {
+        self.used = self.read()?;
+        self.last()
+    }
+
+    /// What stands in the file now, if the config is in one.
+    fn read(&self) -> Result<Option<String>> {
+        match (&self.text, &self.file) {
+            (None, Some(file)) => config::read(file).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The config, as it was written when it was last read.
+    fn last(&self) -> Result<Config> {
+        self.resolve(self.used.as_deref())
+    }
+
+    fn resolve(&self, in_file: Option<&str>) -> Result<Config> {
+        let mut config = match self.text.as_deref().or(in_file) {
             Some(text) => config::from_text(text, self.file.as_deref(), &self.command_line)?,
-            None => config::load(self.file.as_deref(), &self.command_line)?,
+            None => config::without_file(&self.command_line)?,
         };
         for plugin in &self.given {
             config.give(plugin.clone())?;
@@ -51,10 +77,33 @@ pub struct Current {
     trusted: Vec<PathBuf>,
     /// The private key that is being used, and what was a secret when wharf started: what only a new start changes came from there.
     secret: Vec<PathBuf>,
+    /// Whether somebody writes the config file.
+    writing: Arc<Writing>,
+}
+
+/// Why the config in the file does not take the place of the one in use.
+enum Unused {
+    /// It is wrong.
+    Wrong(anyhow::Error),
+    /// It is not whole: it changed while it was read.
+    Changing,
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Unused {
+    fn from(error: E) -> Self {
+        Self::Wrong(error.into())
+    }
 }
 
 impl Current {
-    pub fn new(origins: Origins, config: Arc<Config>, scopes: Arc<Scopes>, observers: Observers) -> Arc<Self> {
+    /// `writing`: how the config file is written.
+    pub fn new(
+        origins: Origins,
+        config: Arc<Config>,
+        scopes: Arc<Scopes>,
+        observers: Observers,
+        writing: Arc<Writing>,
+    ) -> Arc<Self> {
         note(&observers, None, &config);
         let tls = config.startup.http.tls.as_ref();
         let audit = config.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
@@ -62,34 +111,70 @@ impl Current {
         let trusted = audit.chain(access).chain(tls.into_iter().flat_map(|tls| tls.files().cloned())).collect();
         let secret = config.places(None).secret;
         let (origins, config) = (Mutex::new(origins), watch::Sender::new(config));
-        Arc::new(Self { origins, config, scopes, observers, trusted, secret })
+        Arc::new(Self { origins, config, scopes, observers, trusted, secret, writing })
     }
 
     pub fn watch(&self) -> watch::Receiver<Arc<Config>> {
         self.config.subscribe()
     }
 
-    /// Reads everything again. A config that is wrong changes nothing and is logged.
+    /// Reads everything again, because somebody asks for it. A config that is wrong changes nothing and is logged.
     pub fn reload(&self) {
-        let origins = self.origins.lock();
-        match origins.read().and_then(|new| self.check(new)) {
-            Ok(new) => {
-                for key in new.startup.differs(&self.config.borrow().startup) {
-                    tracing::warn!("`{key}` changed; it takes effect when wharf starts anew");
-                }
-                self.take(&origins, new);
-                tracing::info!("the config was read anew");
-            }
-            Err(error) => self.refuse(&origins, &error),
+        if self.writing.is_open() {
+            tracing::warn!("a program writes the config; it is read when that program closes it");
+            return;
+        }
+        let stamp = self.origins.lock().file.as_deref().and_then(|file| Stamp::of(file).ok());
+        if !self.reload_if(stamp.as_ref()) {
+            tracing::warn!("the config changed while it was read; it is read again when it stays as it is");
         }
     }
 
-    /// Refuses what cannot take effect together with what only a new start changes.
+    /// The same, of a file that is in this state. False: it is not any more, so that what was read may be a part of it, and nothing
+    /// comes of it.
+    pub fn reload_if(&self, stamp: Option<&Stamp>) -> bool {
+        let mut origins = self.origins.lock();
+        match self.read(&origins, stamp) {
+            Ok((text, new)) => {
+                for key in new.startup.differs(&self.config.borrow().startup) {
+                    tracing::warn!("`{key}` changed; it takes effect when wharf starts anew");
+                }
+                origins.used = text;
+                self.take(&origins, new);
+                tracing::info!("the config was read anew");
+            }
+            Err(Unused::Wrong(error)) => self.refuse(&origins, &error),
+            Err(Unused::Changing) => return false,
+        }
+        true
+    }
+
+    fn read(&self, origins: &Origins, stamp: Option<&Stamp>) -> Result<(Option<String>, Config), Unused> {
+        let text = origins.read()?;
+        if origins.file.as_deref().and_then(|file| Stamp::of(file).ok()).as_ref() != stamp {
+            return Err(Unused::Changing);
+        }
+        let emptied = |text: &String| config::says_nothing(text) && origins.used != Some(text.clone());
+        if text.as_ref().is_some_and(emptied) {
+            let empty = anyhow::anyhow!("nothing is written in it, as in a file that is about to be written; to remove everything, start wharf anew");
+            return Err(Unused::Wrong(empty));
+        }
+        let new = self.check(origins.resolve(text.as_deref())?)?;
+        Ok((text, new))
+    }
+
+    /// Refuses what cannot take effect together with what only a new start changes, and what would open everything because
+    /// something is not there any more.
     fn check(&self, new: Config) -> Result<Config> {
-        let public = self.config.borrow().startup.protocol.lists.public;
+        let now = self.config.borrow();
         ensure!(
-            !(public && new.roles.are_there()),
+            !(now.startup.protocol.lists.public && new.roles.narrow()),
             "with [roles], lists are not the same for everybody, and those of this start are marked public; start wharf anew"
+        );
+        ensure!(
+            new.roles.are_there() || !now.roles.are_there(),
+            "there are no [roles.*] any more, so that everybody could use everything; if that is meant, add [roles.everybody] with \
+             when = \"anyone\" and plugins = [\"*\"]"
         );
         Ok(new)
     }
@@ -116,8 +201,8 @@ impl Current {
         let mut origins = self.origins.lock();
         let at = origins.given.iter().position(|plugin| plugin.name() == id)?;
         origins.given.remove(at);
-        let new = origins.read().unwrap_or_else(|error| {
-            // The file has become wrong since. What it said before counts, as far as that is known.
+        // What stands in the file now is read when it is whole. Until then, what it said before counts.
+        let new = origins.last().unwrap_or_else(|error| {
             self.refuse(&origins, &error);
             let mut last = (**self.config.borrow()).clone();
             last.plugins.retain(|plugin| plugin.id != id);
@@ -149,6 +234,12 @@ impl Current {
 
 /// Tells the journal which config is in use from now on, and what it grants that the one before did not, and the other way round.
 fn note(observers: &Observers, before: Option<&Config>, now: &Config) {
+    if before.is_none_or(|before| !Arc::ptr_eq(&before.roles, &now.roles)) {
+        for (role, folder) in now.roles.missing_folders() {
+            let (role, folder) = (toml_header(&["roles", role]), text::path(&folder));
+            tracing::warn!("the folder {folder} of {role} is not there, so this role opens no roots");
+        }
+    }
     observers.note(|| Event::ConfigRead { file: now.file.clone(), digest: now.digest });
     let granted = |config: &Config| -> BTreeMap<String, Vec<String>> {
         config.plugins.iter().map(|plugin| (plugin.id.clone(), plugin.grants.describe())).collect()

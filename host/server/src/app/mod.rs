@@ -23,7 +23,7 @@ use crate::{
     access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes},
     audit::Log,
     auth::Caller,
-    base::{ledger::Ledger, paths::Stamp, principal::Principal},
+    base::{ledger::Ledger, paths::Stamp, principal::Principal, whole::Writing},
     client::server::{DRAIN, Server, Shared},
     config::{self, CommandLine, Config, Plugin},
     methods::call::direct,
@@ -203,7 +203,7 @@ impl Builder {
         let stamp = origins.file.as_deref().and_then(|file| Stamp::of(file).ok());
         let config = Arc::new(match resolved {
             Some(config) => config,
-            None => origins.read().map_err(Error::Config)?,
+            None => origins.begin().map_err(Error::Config)?,
         });
         let ledger = Ledger::new(config.startup.total_host_memory_bytes);
         // Comes before the scopes, because it creates the cache folder, and the scopes look at what exists.
@@ -225,7 +225,9 @@ impl Builder {
         let tracer = otlp.clone().map(|otlp| otlp as Arc<dyn Tracer>);
         let observers = Observers::new(All { observers, journal, meter, tracer });
         let given: Vec<String> = origins.given.iter().map(|plugin| plugin.name().to_owned()).collect();
-        let current = Current::new(origins, Arc::clone(&config), Arc::clone(&scopes), observers.clone());
+        let writing = Arc::<Writing>::default();
+        let current =
+            Current::new(origins, Arc::clone(&config), Arc::clone(&scopes), observers.clone(), Arc::clone(&writing));
         let (library, published) = Library::new(
             Arc::clone(&sandbox),
             Arc::clone(&ledger),
@@ -251,9 +253,9 @@ impl Builder {
         let watcher = follows.then(|| {
             let reload = {
                 let current = Arc::clone(&current);
-                move || current.reload()
+                move |stamp: Option<&Stamp>| current.reload_if(stamp)
             };
-            watcher::run(current.watch(), stamp, files, reload, stop)
+            watcher::run(current.watch(), stamp, files, writing, reload, stop)
         });
         let watcher = watcher.map(|watcher| Box::pin(watcher) as Watching);
         Ok(Begun { server, current, audit, metrics, otlp, library, watcher, given })

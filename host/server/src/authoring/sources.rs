@@ -33,7 +33,7 @@ pub struct State {
 impl Sources {
     /// Begins to watch them.
     pub fn watch(project: &Project) -> Self {
-        let mut sources = Self { folders: Folders::new(|_| false), state: State::default() };
+        let mut sources = Self { folders: Folders::new(|_| false, |_| ()), state: State::default() };
         // What changes before its folder is watched is noticed when they are looked at next, which is after the first build.
         sources.look(project);
         sources

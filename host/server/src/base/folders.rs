@@ -31,10 +31,14 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// `ignored`: paths whose changes do not count.
-    pub fn new(ignored: impl Fn(&Path) -> bool + Send + 'static) -> Self {
+    /// `ignored`: paths whose changes do not count. `heard`: is told each event as it comes.
+    pub fn new(
+        ignored: impl Fn(&Path) -> bool + Send + 'static,
+        heard: impl Fn(&Event) + Send + 'static,
+    ) -> Self {
         let (sender, events) = mpsc::channel(1);
         let notify = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            event.iter().for_each(&heard);
             // Opening or reading a file must not count, because wharf would cause events itself without end.
             let counts = event.is_ok_and(|event| match event.kind {
                 EventKind::Access(AccessKind::Close(_)) => true,

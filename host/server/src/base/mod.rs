@@ -24,3 +24,4 @@ pub mod request_state;
 pub mod rewrite;
 pub mod slot;
 pub mod text;
+pub mod whole;

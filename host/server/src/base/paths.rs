@@ -20,6 +20,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// The most links that are followed on the way to one file, so that links in a circle come to an end.
 const MAX_HOPS: usize = 40;
 
+/// Whether there is a folder at a path. Links are followed.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir()
+}
+
 /// The identity of a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {

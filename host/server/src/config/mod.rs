@@ -108,16 +108,31 @@ pub fn trusted_by_default() -> Vec<PathBuf> {
 
 /// Reads the file and adds the command line. Without a file, the config is the defaults and the command line.
 pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
-    let Some(file) = file else { return resolved::resolve(raw::Config::default(), None, command_line) };
+    let Some(file) = file else { return without_file(command_line) };
+    from_text(&read(file)?, Some(file), command_line)
+}
+
+/// The config where there is no file: the defaults and the command line.
+pub fn without_file(command_line: &CommandLine) -> Result<Config> {
+    resolved::resolve(raw::Config::default(), None, command_line)
+}
+
+/// Reads the text of the file, if nobody else could have written it.
+pub fn read(file: &Path) -> Result<String> {
     let file = std::path::absolute(file)?;
     guard::check_trusted_file(&file, "config")?;
-    let text =
-        std::fs::read_to_string(&file).with_context(|| format!("{}: cannot be read", base::text::path(&file)))?;
-    from_text(&text, Some(&file), command_line)
+    std::fs::read_to_string(&file).with_context(|| format!("{}: cannot be read", base::text::path(&file)))
+}
+
+/// Whether a text is a config in which nothing is written, comments apart.
+pub fn says_nothing(text: &str) -> bool {
+    text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#'))
 }
 
 /// The same for a text. `file`: the file that it is from, to which relative paths are relative.
 pub fn from_text(text: &str, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
+    let file = file.map(std::path::absolute).transpose()?;
+    let file = file.as_deref();
     let name = file.map_or_else(|| "the config".into(), base::text::path);
     let raw = raw::parse(text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;
     let config = resolved::resolve(raw, file, command_line).context(name)?;

@@ -230,6 +230,11 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         "[auth] and the token of [http] exclude each other: a request has one token, and [auth] says whose is good"
     );
     let roles = roles::resolve(raw.roles.0, &absolute)?;
+    ensure!(
+        auth.is_none() || roles.are_there(),
+        "[auth] says who gets in, and there are no [roles.*] that say what they may use; to let everybody who gets in use \
+         everything, add [roles.everybody] with when = \"anyone\" and plugins = [\"*\"]"
+    );
     let sources = auth.iter().map(|auth| auth.issuers.len() + usize::from(auth.keys_file.is_some())).sum::<usize>();
     if let (2.., Some(name)) = (sources, roles.with_ambiguous_names()) {
         bail!(
@@ -239,7 +244,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         );
     }
     ensure!(
-        !(roles.are_there() && protocol.lists.public),
+        !(roles.narrow() && protocol.lists.public),
         "[protocol]: with [roles], lists are not the same for everybody, so `list_scope` cannot be \"public\""
     );
     let profiles = profiles::resolve(raw.server.catalog.as_deref(), raw.profiles.0)?;

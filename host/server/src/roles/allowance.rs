@@ -12,6 +12,10 @@ pub struct Allowance {
 }
 
 impl Allowance {
+    pub fn is_unlimited(&self) -> bool {
+        !self.whole.limits.are_there() && self.of.is_empty()
+    }
+
     /// The quotas towards which a call counts.
     pub fn quotas(&self, entry: &Entry<'_>) -> impl Iterator<Item = &Quota> {
         let of = self.of.iter().filter(|(selection, _)| selection.has(entry)).map(|(_, quota)| quota);

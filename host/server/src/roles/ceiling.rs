@@ -60,6 +60,15 @@ impl Ceiling {
         Ok(Self { within, access })
     }
 
+    /// The part of the path that is the same for every caller. None: it names no folder.
+    pub fn base(&self) -> Option<PathBuf> {
+        let plain = |component: &Component| match component {
+            Component::Plain(name) => Some(name.clone()),
+            Component::Subject | Component::Claim(_) => None,
+        };
+        self.within.as_ref().map(|within| Path::new("/").join(within.iter().map_while(plain).collect::<PathBuf>()))
+    }
+
     /// Whether the folder depends on what the caller is called.
     pub fn is_named(&self) -> bool {
         self.within.iter().flatten().any(|component| !matches!(component, Component::Plain(_)))

@@ -4,9 +4,12 @@
 //! `condition` says for whom a role is, `selection` what it gives, `ceiling` which folders it opens, `allowance` how often it may be
 //! used. [`Rights`] is what comes of it for one caller; `plugins::view` shows the catalog with it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 pub mod allowance;
@@ -20,7 +23,11 @@ pub use self::{
     entry::{Entry, Kind},
     selection::Selection,
 };
-use crate::{access::within::Within, auth::Identity, base::principal::Principal};
+use crate::{
+    access::within::Within,
+    auth::Identity,
+    base::{paths::is_folder, principal::Principal},
+};
 
 /// The most roles of a config: each has a bit in [`Rights`].
 pub const MAX_ROLES: usize = 64;
@@ -39,10 +46,24 @@ pub struct Role {
     pub allowance: Allowance,
 }
 
+impl Role {
+    /// Whether it gives everything to everybody, as often as they like.
+    fn is_open(&self) -> bool {
+        // Destructured completely, so that a new way to narrow a role is decided on here.
+        let Self { name: _, when, selection, step_up: _, ceiling, allowance } = self;
+        when.contains(&Condition::default())
+            && selection.is_everything()
+            && ceiling.is_none()
+            && allowance.is_unlimited()
+    }
+}
+
 /// All roles of a config.
 #[derive(Debug, Default)]
 pub struct Roles {
     all: Vec<Role>,
+    /// Whether one of them gives everything to everybody.
+    open: bool,
     /// No other set of roles has the same number.
     number: u64,
 }
@@ -86,11 +107,28 @@ pub enum Denied {
 
 impl Roles {
     pub fn new(all: Vec<Role>) -> Self {
-        Self { all, number: SETS.fetch_add(1, Ordering::Relaxed) + 1 }
+        let open = all.iter().any(Role::is_open);
+        Self { all, open, number: SETS.fetch_add(1, Ordering::Relaxed) + 1 }
     }
 
     pub fn are_there(&self) -> bool {
         !self.all.is_empty()
+    }
+
+    /// Whether they give anybody less than everything.
+    pub fn narrow(&self) -> bool {
+        self.are_there() && !self.open
+    }
+
+    /// The roles whose folders are not there now, as far as the path is the same for every caller.
+    pub fn missing_folders(&self) -> impl Iterator<Item = (&str, PathBuf)> {
+        let base = |role: &Role| role.ceiling.as_ref()?.base();
+        let all = self.all.iter().filter_map(move |role| Some((role.name.as_str(), base(role)?)));
+        all.filter(|(_, folder)| !is_folder(folder))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Role> {
+        self.all.iter()
     }
 
     /// Whether the config says the same of both.
@@ -107,9 +145,10 @@ impl Roles {
         self.all.iter().find(ambiguous).map(|role| role.name.as_str())
     }
 
-    /// What the roles are for a caller. None: there are no roles, so everybody may use everything.
+    /// What the roles are for a caller. None: the caller may use everything. A config with `[auth]` has roles, so there this is so only
+    /// if a role says it.
     pub fn rights(self: &Arc<Self>, identity: &Arc<Identity>) -> Option<Rights> {
-        if !self.are_there() {
+        if !self.narrow() {
             return None;
         }
         // Nobody else gets more scopes by logging in again.

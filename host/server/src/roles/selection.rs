@@ -21,6 +21,13 @@ impl Selection {
         *self == Self::default()
     }
 
+    /// Whether it has all that every plugin offers.
+    pub fn is_everything(&self) -> bool {
+        let Self { plugins, tools, prompts, resources } = self;
+        plugins.as_ref().is_some_and(|plugins| plugins.iter().any(Pattern::is_everything))
+            && [tools, prompts, resources].into_iter().all(Option::is_none)
+    }
+
     pub fn has(&self, entry: &Entry<'_>) -> bool {
         let list = match entry.kind {
             Kind::Tool => &self.tools,

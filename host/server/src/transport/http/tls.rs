@@ -123,7 +123,7 @@ impl Tls {
 
     /// Reads the files again when they may have changed, or when somebody asks for it, until wharf closes.
     pub async fn follow(self: Arc<Self>, mut asked: watch::Receiver<()>, closing: CancellationToken) {
-        let mut folders = Folders::new(|_| false);
+        let mut folders = Folders::new(|_| false, |_| ());
         folders.follow(self.folders());
         // It begins with a tick, because something may have changed before the folders were watched.
         let mut ticks = tokio::time::interval(LOOK);
