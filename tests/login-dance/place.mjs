@@ -23,6 +23,9 @@ const ROLES = [
   'tools = ["write_*", "edit_*"]',
 ];
 
+/** Everybody who gets in may use everything. */
+const EVERYBODY = ['[roles.everybody]', 'when = "anyone"', 'plugins = ["*"]'];
+
 /**
  * `where` has the binary (`bin`), the folder of plugins, the environment and a folder to write to. The URL is offered by the
  * provider, with and without a slash, with tokens as `tokens` says. `roles`: serves files, for which scopes are needed, and
@@ -46,7 +49,7 @@ export async function place(where, name, provider, { tokens = {}, roles = false,
     `[plugins.${plugin}]`,
     `path = ${quoted(join(plugins, `${plugin}.wasm`))}`,
     'prefix = ""',
-    ...(roles ? [...GRANTS, `fixed = [${quoted(root)}]`, ...ROLES] : []),
+    ...(roles ? [...GRANTS, `fixed = [${quoted(root)}]`, ...ROLES] : EVERYBODY),
   ];
   const path = join(own, 'wharf.toml');
   writeFileSync(path, `${config.join('\n')}\n`);

@@ -5,12 +5,13 @@
 #![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
 
 use std::{
+    io::Write,
     os::unix::fs::symlink,
     path::PathBuf,
     time::{Duration, Instant},
 };
 
-use e2e::{Folder, PATIENCE, Pipe, Value, is_error, json, names, plugin, text};
+use e2e::{Folder, PATIENCE, Pipe, Server, Value, is_error, json, names, plugin, text};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 /// Long enough for anything that is still to come: bursts are told within 250 ms.
@@ -335,4 +336,46 @@ async fn lists_follow_a_config_that_came_while_the_file_was_bad() {
     pipe.notification(CHANGED).await;
     let listed = pipe.request("tools/list", json!({})).await.unwrap();
     assert!(listed["tools"][0]["inputSchema"]["properties"].get("after").is_some(), "{listed}");
+}
+
+/// A config that is written where it lies, its head first, counts when it is whole: the rest may be what keeps something shut.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_counts_when_it_is_whole() {
+    let folder = Folder::new();
+    folder.plugin_as("version-a", "other/v.wasm");
+    let head = "plugin_dir = \"../../plugins\"\n[plugins.v]\npath = \"../../other/v.wasm\"\nprefix = \"\"\n";
+    let tail = "tools = [\"nothing\"]\n[plugins.v.limits]\n";
+    let config = folder.config(&format!("{head}{tail}"));
+    let server = Server::loaded(&folder).await;
+    let tools = async || names(&server.modern("tools/list", json!({}), json!({})).await.unwrap(), "tools");
+    // Whoever watches the config has looked at it when another change, which came later, has counted.
+    let looked = async |name: &str| {
+        folder.plugin_as("echo", &format!("plugins/{name}.wasm"));
+        server.wait_for_log(&format!("serving plugin=\"{name}\"")).await;
+        let tools = tools().await;
+        assert!(!tools.contains(&"version".to_owned()), "{name}: {tools:?}\n{}", server.log());
+        assert!(!server.log().contains("the config was read anew"), "{name}: {}", server.log());
+    };
+    let mut file = std::fs::File::create(&config).unwrap();
+    looked("one").await;
+    file.write_all(head.as_bytes()).unwrap();
+    looked("two").await;
+    server.signal(rustix::process::Signal::HUP);
+    server.wait_for_log("a program writes the config").await;
+    looked("three").await;
+    file.write_all(tail.as_bytes()).unwrap();
+    looked("four").await;
+    file.write_all(b"concurrency = 1\n").unwrap();
+    drop(file);
+    server.wait_for_log("the config was read anew").await;
+    let tools = tools().await;
+    assert!(!tools.contains(&"version".to_owned()), "{tools:?}");
+    // A file that was emptied says nothing, which is not that everything is to go.
+    std::fs::File::create(&config).unwrap();
+    server.wait_for_log("nothing is written in it").await;
+    // What is renamed into its place is whole, and counts at once.
+    folder.config(head);
+    server.wait_for_nth_log("the config was read anew", 2).await;
+    let (_, _, log) = server.terminate().await;
+    assert_eq!(log.matches("the config was read anew").count(), 2, "{log}");
 }

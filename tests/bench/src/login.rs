@@ -12,6 +12,7 @@ use crate::{
     servers::{Built, Era, Http},
 };
 
+const EVERYBODY: &str = "[roles.everybody]\nwhen = 'anyone'\nplugins = ['*']\n";
 const ROLES: &str = "[roles.reader]\nwhen = { scope = 'files:read' }\ntools = ['files_*']\n[roles.echo]\n\
     when = { scope = 'mcp', group = 'echo' }\nplugins = ['echo']\nlimits = { calls_per_minute = 1000000 }\n";
 
@@ -31,7 +32,7 @@ pub async fn rows(built: &Built, effort: &Effort, report: &mut Report, plain: &H
     let auth = "[http]\npublic_url = 'https://mcp.example.com/mcp'\n[auth]\nscopes = ['mcp']\n[[auth.issuers]]\n\
         url = 'https://id.example.com'\njwks_file = 'keys.json'\n";
     for (name, roles, target) in [
-        ("HTTP modern, fresh, with access tokens / without", "", 0.95),
+        ("HTTP modern, fresh, with access tokens / without", EVERYBODY, 0.95),
         ("HTTP modern, fresh, with access tokens and roles / without", ROLES, 0.93),
     ] {
         let site = Site::new(built, &format!("{auth}{roles}{ECHO}"))?;

@@ -9,7 +9,7 @@ use e2e::{
 };
 
 use crate::{
-    RESOURCE, call,
+    EVERYBODY, RESOURCE, call,
     issuer::{Issuer, Key},
     status,
 };
@@ -78,7 +78,7 @@ async fn an_issuer_is_asked_about_tokens_that_say_nothing() {
     folder.config(&format!(
         "[http]\npublic_url = \"{RESOURCE}\"\n[secrets]\nown = {{ file = \"secret\" }}\n[auth]\nscopes = [\"mcp\"]\n\
          [[auth.issuers]]\nurl = \"{}\"\nintrospection = {{ client_id = \"wh:arf\", secret = \"own\" }}\n\
-         [plugins.echo]\npath = \"../../plugins/echo.wasm\"\nprefix = \"\"\n",
+         [plugins.echo]\npath = \"../../plugins/echo.wasm\"\nprefix = \"\"\n{EVERYBODY}",
         issuer.url()
     ));
     let server = Server::start(&folder, &[]).await;

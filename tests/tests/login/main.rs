@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests read what wharf wrote")]
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod closed;
 mod issuer;
 mod keys;
 mod parts;
@@ -19,12 +20,15 @@ use crate::issuer::Issuer;
 /// The URL that clients are told, whatever port the server really has.
 pub const RESOURCE: &str = "https://mcp.example.com/mcp";
 
+/// A role that gives everything to everybody who gets in.
+pub const EVERYBODY: &str = "[roles.everybody]\nwhen = \"anyone\"\nplugins = [\"*\"]\n";
+
 /// A wharf that takes tokens of this issuer. `more`: further lines of the issuer.
 pub async fn started(folder: &Folder, issuer: &Issuer, more: &str) -> Server {
     folder.plugin("echo");
     folder.config(&format!(
         "[http]\npublic_url = \"{RESOURCE}\"\n[auth]\nscopes = [\"mcp\"]\n[[auth.issuers]]\nurl = \"{}\"\n{more}\n\
-         [plugins.echo]\npath = \"../../plugins/echo.wasm\"\nprefix = \"\"\n",
+         [plugins.echo]\npath = \"../../plugins/echo.wasm\"\nprefix = \"\"\n{EVERYBODY}",
         issuer.url()
     ));
     Server::start(folder, &[]).await

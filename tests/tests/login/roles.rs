@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use e2e::{Folder, Server, Value, exchange::Exchange, given, http::modern_headers, json, modern_params, text};
 
 use crate::{
-    RESOURCE, initialize,
+    EVERYBODY, RESOURCE, initialize,
     issuer::{Issuer, Key},
 };
 
@@ -19,7 +19,7 @@ pub struct Place {
 }
 
 /// Ann reads files of her tenant, Ben echoes.
-const TWO: &str = "[roles.reader]\nwhen = { scope = \"files:read\" }\ntools = [\"files_read_text_file\", \"files_list_*\"]\n\
+pub const TWO: &str = "[roles.reader]\nwhen = { scope = \"files:read\" }\ntools = [\"files_read_text_file\", \"files_list_*\"]\n\
     roots = { within = \"SRV/{tenant}\", access = \"read\" }\n\
     [roles.echo]\nwhen = { group = \"echo\" }\nplugins = [\"echo\"]\n";
 
@@ -339,7 +339,7 @@ async fn what_is_taken_away_stops() {
 /// Clients compare the metadata with the URL that they were given, and ask for tokens for that URL.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_is_the_same_resource_at_a_url_of_its_own() {
-    let place = Place::with("[profiles.review]\nplugins = [\"echo\"]\n").await;
+    let place = Place::with(&format!("[profiles.review]\nplugins = [\"echo\"]\n{EVERYBODY}")).await;
     let body =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern_params(json!({}), json!({})) });
     let headers = modern_headers(&body);
@@ -383,10 +383,10 @@ async fn a_profile_is_the_same_resource_at_a_url_of_its_own() {
     place.server.terminate().await;
 }
 
-/// Without roles everybody may use everything. With the first one, nobody may who has none.
+/// When the role for everybody is exchanged for others, what these do not give stops.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_roles_stop_what_they_do_not_give() {
-    let place = Place::with("").await;
+    let place = Place::with(EVERYBODY).await;
     let ann = place.token("ann", json!({ "groups": ["one"] }));
     let spin = json!({ "name": "job_t", "arguments": { "steps": 1, "spin": true }, "_meta": { "progressToken": 1 } });
     let mut running = place.send_able(&ann, "tools/call", spin, json!({})).await;

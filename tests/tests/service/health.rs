@@ -46,7 +46,7 @@ async fn without_the_keys_of_an_issuer_it_is_not_ready_until_they_are_there() {
     let folder = Folder::new();
     folder.config(&format!(
         "[http]\npublic_url = \"https://mcp.example.com/mcp\"\n[auth]\n[[auth.issuers]]\nurl = \"https://id.example\"\n\
-         jwks_file = \"keys.json\"\n{}",
+         jwks_file = \"keys.json\"\n[roles.everybody]\nwhen = \"anyone\"\nplugins = [\"*\"]\n{}",
         given("g", &json!({}), "")
     ));
     let server = Server::start(&folder, &[]).await;
