@@ -1,7 +1,9 @@
 //! `instances = "reused"`: what a call finds of earlier ones, and what ends that. The tool `remember` says how often its
 //! instance was called, and how many files it has open.
 
-use e2e::{Folder, Pipe, Server, Value, is_error, json, plugin, text, together};
+use e2e::{
+    Folder, Pipe, Server, Value, http::modern_headers, is_error, json, modern_params, plugin, text, together,
+};
 
 /// The hostile plugin, with its instances kept.
 fn config(folder: &Folder, more: &str) {
@@ -36,9 +38,9 @@ async fn a_client_finds_what_its_own_calls_left_and_nobody_else_does() {
     for expected in ["1", "2", "3"] {
         assert_eq!(count(&one.call("remember", json!({})).await), expected);
         assert_eq!(count(&other.call("remember", json!({})).await), expected);
-        // Who says nothing of itself is the same client as everybody else who does not.
+        // Nobody knows which of all anonymous clients makes a call, so what one of them left is for none of them.
         let params = json!({ "name": "remember", "arguments": {} });
-        assert_eq!(count(&server.modern("tools/call", params, json!({})).await.unwrap()), expected);
+        assert_eq!(count(&server.modern("tools/call", params, json!({})).await.unwrap()), "1");
     }
     let mut new = server.legacy("2025-11-25", json!({})).await;
     assert_eq!(count(&new.call("remember", json!({})).await), "1");
@@ -148,14 +150,16 @@ async fn a_reload_ends_what_was_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_at_once_have_an_instance_each() {
     let folder = Folder::new();
-    config(&folder, "");
-    let server = Server::start(&folder, &[]).await;
+    config(&folder, "[http]\ntoken_env = \"TOKEN\"\n");
+    let server = Server::start_with(&folder, &[], &[("TOKEN", "secret")]).await;
+    let params = modern_params(json!({ "name": "remember", "arguments": {} }), json!({}));
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let headers = modern_headers(&body);
+    let mut headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    headers.push(("Authorization", "Bearer secret"));
     let calls = (0..64).map(|_| {
-        let server = &server;
-        async move {
-            let params = json!({ "name": "remember", "arguments": {} });
-            count(&server.modern("tools/call", params, json!({})).await.unwrap()).parse::<u32>().unwrap()
-        }
+        let (server, headers, body) = (&server, &headers, &body);
+        async move { count(&server.post(headers, body).await.json().await["result"]).parse::<u32>().unwrap() }
     });
     let mut counts = together(calls).await;
     counts.sort_unstable();

@@ -124,9 +124,11 @@ async fn tasks_end_with_the_access_of_their_plugin() {
     let call = json!({ "name": "pre_t", "arguments": { "spin": true } });
     let extension = server.modern("tools/call", call, able()).await.unwrap();
     let (id, mut waiting) = session.begin("tasks/result", core.clone()).await;
-    config(&folder, &[]);
-    let result = waiting.response(&id).await["result"].take();
-    assert!(is_error(&result), "who waits is told: {result}");
+    // A file in which nothing is written changes nothing.
+    folder.config("[limits]\n");
+    let answer = waiting.response(&id).await;
+    let said = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(said.contains("The operator took away the tool"), "who waits is told: {answer}");
     assert_eq!(status(&mut session, &core).await, "failed");
     let began = Instant::now();
     loop {

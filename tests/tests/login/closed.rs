@@ -30,7 +30,7 @@ async fn a_login_without_roles_lets_nobody_in() {
         for arguments in [&["check"][..], &["serve", "--listen", "127.0.0.1:0"], &["run"]] {
             let refused = folder.run(arguments, &[]).await;
             let said = stderr(&refused);
-            assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {said}");
+            assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {said}");
             assert!(said.contains("there are no [roles.*]"), "{arguments:?}: {said}");
             assert!(said.contains("add [roles.everybody] with when = \"anyone\" and plugins = [\"*\"]"), "{said}");
         }
@@ -87,7 +87,7 @@ async fn the_folder_of_a_role_that_is_not_there_is_said() {
     assert!(said.contains("WARN") && said.contains("srv/gone "), "{said}");
     assert!(!place.server.log().contains("[roles.reader] is not there"), "its folder is there");
     let checked = place.folder.run(&["check"], &[]).await;
-    assert!(stdout(&checked).contains("srv/gone is not there"), "{}", stdout(&checked));
+    assert!(stdout(&checked).contains("srv/gone is not there, so it opens no roots"), "{}", stdout(&checked));
     // It is said again of the next config in which it is so.
     let more = roles.replace("[roles.none]", "[roles.also]");
     place.folder.config(&config(&place.issuer, &place.srv, &more));

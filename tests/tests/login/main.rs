@@ -11,6 +11,7 @@ mod parts;
 mod providers;
 mod quotas;
 mod roles;
+mod taken;
 mod tokens;
 
 use e2e::{Folder, Server, Value, exchange::Exchange, http::modern_headers, json, modern_params};

@@ -1,6 +1,9 @@
 //! Narrows the roots of a call to the folders that the caller's roles open.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use super::{
     capability::Access,
@@ -15,6 +18,13 @@ pub struct Within {
     /// What follows and was made of the caller's names. A link in it leads nowhere, because another caller may have made it.
     pub rest: PathBuf,
     pub access: Access,
+}
+
+/// The same text for the same folder with the same right.
+impl fmt::Display for Within {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {:?}/{:?}", self.access.as_str(), self.base, self.rest)
+    }
 }
 
 impl Within {

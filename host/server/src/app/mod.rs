@@ -19,10 +19,10 @@ use wharf_sandbox::{CompilerConfig, Program, Sandbox, SandboxConfig};
 
 use self::current::{Current, Origins};
 pub use self::session::Session;
+pub(crate) use self::shown::ShownRole;
 use crate::{
     access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes},
     audit::Log,
-    auth::Caller,
     base::{ledger::Ledger, paths::Stamp, principal::Principal, whole::Writing},
     client::server::{DRAIN, Server, Shared},
     config::{self, CommandLine, Config, Plugin},
@@ -34,8 +34,7 @@ use crate::{
         record::Observer,
         trace::Tracer,
     },
-    plugins::{library::Library, lists::List, snapshot::PluginStatus, status::Status, watcher},
-    profiles::SEARCH,
+    plugins::{library::Library, snapshot::PluginStatus, status::Status, watcher},
     telemetry::{
         metrics::{CONTENT_TYPE, Counters, Metrics, Sources},
         otlp::Otlp,
@@ -50,6 +49,7 @@ mod current;
 #[cfg(test)]
 mod limits;
 mod session;
+mod shown;
 
 /// Why something did not work.
 #[derive(Debug, thiserror::Error)]
@@ -401,20 +401,6 @@ impl Wharf {
             missing.push((served.config.id.clone(), problems));
         }
         missing
-    }
-
-    /// For each profile of the config, how many tools, prompts, and resources with their templates it has.
-    #[doc(hidden)]
-    pub fn profiles(&self) -> Vec<(String, [usize; 3])> {
-        let server = &self.inner.server;
-        let profiles = Arc::clone(&server.config.borrow().profiles);
-        let owner = Caller::Owner(Principal::Process);
-        let counted = profiles.names().filter(|name| *name != SEARCH).map(|name| {
-            let view = server.view(&owner, Some(name));
-            let resources = view.entries(List::Resources).count() + view.entries(List::Templates).count();
-            (name.to_owned(), [view.count_tools(), view.entries(List::Prompts).count(), resources])
-        });
-        counted.collect()
     }
 
     /// Calls a tool by the name that clients know, without a client: the call has the grants of its plugin, and the operator's

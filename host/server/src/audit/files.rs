@@ -203,6 +203,11 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     with_suffix(path, &format!(".{number}"))
 }
 
+/// Whether there are lines of a log, in its file or in older ones.
+pub fn has_lines(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) || older(path).is_ok_and(|older| !older.is_empty())
+}
+
 /// The numbers of the older files, the newest first.
 fn older(path: &Path) -> io::Result<Vec<usize>> {
     let folder = path.parent().unwrap_or(Path::new("/"));

@@ -15,6 +15,7 @@ use tokio::{sync::oneshot, time::timeout};
 
 use super::{
     arguments::Writing,
+    chain::Head,
     entry, event,
     files::{LogFile, Opened},
     key,
@@ -49,8 +50,14 @@ pub struct Log {
 impl Log {
     /// Opens the log, or begins it, and starts the thread that looks after it.
     pub fn open(config: &Audit) -> Result<Arc<Self>> {
-        let writing = Writing::new(&key::read_or_make(&key_file(&config.file))?, config.arguments)?;
         let Opened { file, head, torn } = LogFile::open(config)?;
+        let key_path = key_file(&config.file);
+        let key = if head == Head::NONE { key::read_or_make(&key_path)? } else { key::read(&key_path, &config.file)? };
+        if head == Head::NONE {
+            // The key says nothing of it: it may have been made for the log of another config.
+            tracing::info!("the audit log {} begins; there was none, or it was empty", config.file.display());
+        }
+        let writing = Writing::new(&key, config.arguments)?;
         let desk = Arc::new(Desk::new(ROOM_KIB, file, head, config.rotate_bytes));
         let (end, ended) = oneshot::channel();
         let run = {

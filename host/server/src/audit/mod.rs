@@ -17,9 +17,13 @@ mod writer;
 use anyhow::{Context, Result};
 
 pub use self::log::Log;
-use crate::config::Audit;
+use crate::config::{Audit, audit::key_file};
 
 /// Whether a log could be written there, as far as that can be seen without opening it.
 pub fn check(config: &Audit) -> Result<()> {
-    files::check(config).context("[audit]")
+    let check = || {
+        files::check(config)?;
+        if files::has_lines(&config.file) { key::read(&key_file(&config.file), &config.file).map(drop) } else { Ok(()) }
+    };
+    check().context("[audit]")
 }

@@ -88,6 +88,11 @@ pub enum Owner {
 }
 
 impl Owner {
+    /// Whether it is one client. Of anonymous clients without sessions, nobody knows which of them makes a request.
+    pub fn is_one_client(&self) -> bool {
+        !matches!(self, Self::Principal(Principal::Anonymous, _))
+    }
+
     /// A text that no other owner has.
     pub fn key(&self) -> Arc<str> {
         match self {

@@ -44,6 +44,9 @@ pub struct Carried {
     pub approval: Approval,
     /// What makes the approval good once. It is issued when the approval is sealed, and taken when it is opened.
     pub ticket: Option<Ticket>,
+    /// Whether there was an approval in it that this process cannot know. It is not sealed.
+    #[serde(skip)]
+    pub forgotten: bool,
     /// Whether the plugin has asked since this message came in. It is not sealed.
     #[serde(skip)]
     pub replayed: bool,
@@ -116,7 +119,12 @@ impl Seal {
     }
 
     fn open_at(&self, now: u64, token: &str, binding: &Binding) -> Result<Carried, RpcError> {
-        let refused = || RpcError::invalid_params("`requestState` is not from here, not for this request, or too old");
+        let refused = || {
+            RpcError::invalid_params(
+                "`requestState` is not from here, not for this request, or too old; call again without it and without \
+                 `inputResponses`",
+            )
+        };
         let body = token.strip_prefix(VERSION).filter(|body| body.len() <= MAX_TOKEN_BYTES).ok_or_else(refused)?;
         let bytes = URL_SAFE_NO_PAD.decode(body).map_err(|_| refused())?;
         let (nonce, encrypted) = bytes.split_at_checked(NONCE_BYTES).ok_or_else(refused)?;

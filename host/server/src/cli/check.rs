@@ -7,8 +7,9 @@ use anyhow::{Result, bail};
 use super::load::{load, print};
 use crate::{
     access::wants::want::because,
-    app::check_certificate,
+    app::{ShownRole, check_certificate},
     audit,
+    auth::Settings,
     base::text,
     config::{self, CommandLine},
     plugins::{
@@ -39,6 +40,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         print(&format!("[http.tls] {}{}", if good { "" } else { "FAILED: " }, text::escaped(&text)))?;
         failed |= !good;
     }
+    let (login, token) = (config.startup.auth.clone(), config.startup.http.token.is_some());
     let wharf = load(config).await?;
     let (plugins, secrets) = (wharf.plugins(), wharf.missing_secrets().await);
     for plugin in &plugins {
@@ -91,7 +93,41 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     if plugins.is_empty() {
         print("no plugins")?;
     }
+    print(&format!("\nover HTTP: {}", who_gets_in(login.as_deref(), token)))?;
+    show_roles(&wharf.roles())?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whom wharf lets in over HTTP.
+fn who_gets_in(login: Option<&Settings>, token: bool) -> String {
+    let Some(login) = login else {
+        return if token { "who has the token gets in" } else { "who can connect gets in" }.to_owned();
+    };
+    let tokens = login.issuers.iter().map(|issuer| format!("access tokens of {}", issuer.url));
+    let keys = login.keys_file.as_ref().map(|file| format!("API keys of {}", text::path(file)));
+    let good: Vec<String> = tokens.chain(keys).collect();
+    let scopes = if login.scopes.is_empty() { String::new() } else { format!(", with {}", login.scopes.join(" ")) };
+    format!("who logs in gets in, by {}{scopes}", text::escaped(&good.join(", ")))
+}
+
+/// Who may use what. A role that gives nothing, or opens a folder that is not there, is more often a mistake than meant.
+fn show_roles(roles: &[ShownRole]) -> Result<()> {
+    if roles.is_empty() {
+        return print("no roles: who gets in may use everything");
+    }
+    for ShownRole { name, when, gives: [tools, prompts, resources], missing } in roles {
+        let (name, when) = (text::escaped(name), text::escaped(when));
+        print(&format!(
+            "role {name}, for {when}: {tools} tools, {prompts} prompts, {resources} resources and templates"
+        ))?;
+        if tools + prompts + resources == 0 {
+            print("  note: it gives nothing: no name of a plugin, tool, prompt or resource fits it")?;
+        }
+        if let Some(folder) = missing {
+            print(&format!("  note: the folder {} is not there, so it opens no roots", text::path(folder)))?;
+        }
+    }
+    Ok(())
 }
 
 /// What it wants beside what it is granted. Without wants there is nothing to compare.

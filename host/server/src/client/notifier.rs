@@ -112,7 +112,10 @@ impl Feed {
                 changed = self.tasks.recv() => match changed {
                     Ok(task) if listener.wants_task(&task) => {
                         let encoder = self.server.encoder(listener.revision());
-                        outbox.send(encoder.task_changed(&task.task, task.detail(), listener.tag())).await
+                        match self.server.entitled(&listener.caller(), listener.profile(), (*task).clone()) {
+                            Some(task) => outbox.send(encoder.task_changed(&task.task, task.detail(), listener.tag())).await,
+                            None => Ok(()),
+                        }
                     }
                     _ => Ok(()),
                 },

@@ -80,10 +80,11 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
         if !ctx.capabilities.tasks {
             return Err(RpcError::missing_tasks("`taskIds` needs the tasks extension"));
         }
-        // Ids of unknown tasks, or of other owners' tasks, are left out.
+        // Ids of unknown tasks, of other owners' tasks, and of those that the caller may not see any more are left out.
         let mut known = Vec::with_capacity(ids.len());
         for id in ids {
-            if ctx.server.tasks.get(&id, &owner).await?.is_some() {
+            let record = ctx.server.tasks.get(&id, &owner).await?;
+            if record.and_then(|record| ctx.server.entitled(&ctx.caller, ctx.profile.as_deref(), record)).is_some() {
                 known.push(id);
             }
         }

@@ -17,13 +17,14 @@ use crate::{
     tasks::{Record, Running},
 };
 
-/// The task, if the client may know of it at all.
+/// The task, if the client may know of it at all, as it may see it now.
 async fn find(ctx: &Context, id: &str) -> Result<Record, RpcError> {
     if ctx.encoder.revision.era() == Era::Modern && !ctx.capabilities.tasks {
         return Err(RpcError::missing_tasks("this request does not declare the tasks extension"));
     }
     let unknown = || RpcError::invalid_params("unknown task, or expired");
-    ctx.server.tasks.get(id, &ctx.owner()).await?.ok_or_else(unknown)
+    let record = ctx.server.tasks.get(id, &ctx.owner()).await?;
+    record.and_then(|record| ctx.server.entitled(&ctx.caller, ctx.profile.as_deref(), record)).ok_or_else(unknown)
 }
 
 pub async fn get(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
@@ -77,7 +78,8 @@ pub async fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
     let more = records.len() > page;
     records.truncate(page);
     let next = records.last().filter(|_| more).map(|record| record.number.to_string());
-    let tasks: Vec<_> = records.into_iter().map(|record| record.task).collect();
+    let entitled = |record| ctx.server.entitled(&ctx.caller, ctx.profile.as_deref(), record);
+    let tasks: Vec<_> = records.into_iter().filter_map(entitled).map(|record| record.task).collect();
     Ok(ctx.encoder.tasks(&tasks, next.as_deref()))
 }
 

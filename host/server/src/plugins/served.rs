@@ -1,6 +1,12 @@
 //! One plugin of a catalog, and how often the lists that are made of all of them changed.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio_util::sync::CancellationToken;
 use wharf_sandbox::{
@@ -60,12 +66,67 @@ pub struct Served {
     pub results: Arc<Places>,
     /// Held by each of the plugin's calls that runs as a task.
     pub tasks: Arc<Places>,
-    /// Cancelled when the plugin is removed or one of its grants is narrowed, which stops its calls. Not cancelled when the
-    /// plugin is replaced.
-    pub revoked: CancellationToken,
+    pub access: Access,
+}
+
+/// What a plugin may do, from the time at which it was served, or at which something of it was taken away, until more is. It stays the
+/// same when the plugin is replaced.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// Cancelled when the calls that have it are to stop.
+    taken: CancellationToken,
+    /// No other access has the same number.
+    number: u64,
+}
+
+/// How often there was access.
+static ACCESSES: AtomicU64 = AtomicU64::new(0);
+
+impl Access {
+    pub fn new() -> Self {
+        Self { taken: CancellationToken::new(), number: ACCESSES.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether calls that began with it have to stop.
+    pub fn is_taken(&self) -> bool {
+        self.taken.is_cancelled()
+    }
+
+    /// Resolves when calls that began with it have to stop.
+    pub async fn taken(&self) {
+        self.taken.cancelled().await;
+    }
+
+    /// Stops the calls that run or wait. What came of earlier ones stays.
+    pub fn stop_calls(&mut self) {
+        self.taken.cancel();
+        self.taken = CancellationToken::new();
+    }
+
+    /// The same when something is taken away of what the calls could reach: what came of earlier ones is not given any more either.
+    pub fn narrow(&mut self) {
+        self.taken.cancel();
+        *self = Self::new();
+    }
 }
 
 impl Served {
+    /// Whether with this config some calls are not let in that were with the one before: of tools or prompts that are not offered any
+    /// more, or without a person's approval.
+    pub fn offers_less_with(&self, config: &PluginConfig) -> bool {
+        let before = &self.config;
+        let asked = config.confirm.is_some() && config.confirm != before.confirm;
+        let tools = self.offer.tools.iter().map(|tool| &tool.own_name);
+        let prompts = self.offer.prompts.iter().map(|prompt| &prompt.own_name);
+        asked
+            || tools.into_iter().any(|name| before.allows_tool(name) && !config.allows_tool(name))
+            || prompts.into_iter().any(|name| before.allows_prompt(name) && !config.allows_prompt(name))
+    }
+
     /// What the model is told about all tools of the plugin: by the operator or, if the operator says nothing, by the plugin.
     pub fn instructions(&self) -> Option<String> {
         let own = || self.plugin.code().sections().instructions.as_deref();

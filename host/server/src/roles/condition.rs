@@ -1,5 +1,7 @@
 //! For whom a role is.
 
+use std::fmt;
+
 use crate::{auth::Identity, base::principal::Principal};
 
 /// What one `{ … }` of `when` asks for: all of it together.
@@ -22,6 +24,19 @@ pub struct Condition {
 
 /// The claims in which providers name the client, the standard one first.
 const CLIENT_CLAIMS: [&str; 2] = ["client_id", "azp"];
+
+/// In words for the operator.
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scopes, issuer, subject, claims, client, key, certificate, uid } = self;
+        let named = [("issuer", issuer), ("subject", subject), ("client", client), ("key", key), ("cert", certificate)];
+        let parts = scopes.iter().map(|scope| format!("scope {scope}"));
+        let parts = parts.chain(claims.iter().map(|(name, text)| format!("{name} {text}")));
+        let parts = parts.chain(named.iter().filter_map(|(name, text)| Some(format!("{name} {}", text.as_ref()?))));
+        let parts: Vec<String> = parts.chain(uid.map(|uid| format!("uid {uid}"))).collect();
+        f.write_str(&if parts.is_empty() { "anyone".to_owned() } else { parts.join(" and ") })
+    }
+}
 
 impl Condition {
     pub fn is_met(&self, identity: &Identity) -> bool {

@@ -5,7 +5,7 @@ use std::fmt;
 use super::entry::{Entry, Kind};
 use crate::base::pattern::Pattern;
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Of these plugins. None: of every plugin, but only what the lists below name.
     pub plugins: Option<Vec<Pattern>>,

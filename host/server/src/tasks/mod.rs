@@ -27,7 +27,7 @@ mod store;
 pub use kept::KEPT;
 use kept::Kept;
 pub use running::Running;
-pub use store::{Memory, Record, StoreError, TaskStore};
+pub use store::{Memory, Purpose, Reach, Record, StoreError, TaskStore};
 
 /// How many changes a slow listener may be behind before it misses some.
 const CHANGES_KEPT: usize = 256;

@@ -16,6 +16,28 @@ use wharf_protocol::{
 
 use crate::base::principal::Owner;
 
+/// What a task is for. By this it is judged whether its owner may still have what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Purpose {
+    /// The id of the plugin.
+    pub plugin: String,
+    /// As clients know it.
+    pub tool: String,
+    /// The number of the access that the plugin had when the task began.
+    pub access: u64,
+    pub reach: Reach,
+}
+
+/// In which folders the roots of a task may lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// It has no roots.
+    NoRoots,
+    Everywhere,
+    /// In these, each with what may be done there.
+    Within(Vec<String>),
+}
+
 /// A task as it is kept.
 #[derive(Debug, Clone)]
 pub struct Record {
@@ -24,6 +46,7 @@ pub struct Record {
     pub task: Task,
     /// Whose task it is. Nobody else learns that it exists.
     pub owner: Owner,
+    pub purpose: Purpose,
     /// The questions that the client has to answer now.
     pub questions: Vec<(String, Question)>,
     /// The JSON of the result, or the error, once the task has one.
@@ -163,7 +186,8 @@ mod tests {
             ttl_ms,
             poll_ms: 1000,
         };
-        Record { number, task, owner: of(owner), questions: Vec::new(), outcome: None }
+        let purpose = Purpose { plugin: "p".into(), tool: "t".into(), access: 0, reach: Reach::NoRoots };
+        Record { number, task, owner: of(owner), purpose, questions: Vec::new(), outcome: None }
     }
 
     #[tokio::test]

@@ -24,7 +24,7 @@ use crate::{
     },
     client::{context::Context, session::Session},
     plugins::served::Served,
-    tasks::{Record, Running},
+    tasks::{Purpose, Record, Running},
 };
 
 /// How often clients are told to poll a task.
@@ -41,6 +41,7 @@ pub struct Terms {
     pub ttl_ms: Option<u64>,
     /// Whether the tool asks its questions before the task begins.
     pub ask_first: bool,
+    pub purpose: Purpose,
 }
 
 type Work = Pin<Box<dyn Future<Output = Result<Answered, RpcError>> + Send>>;
@@ -93,7 +94,8 @@ pub async fn begin(
     };
     // Charges for the task's record. What the call itself takes is covered by the charge of its request while it runs.
     let paid = account.charge(TASK_BYTES).map_err(|full| no_room(&full))?;
-    let record = |number| Record { number, task, owner: ctx.owner(), questions: Vec::new(), outcome: None };
+    let purpose = terms.purpose;
+    let record = |number| Record { number, task, owner: ctx.owner(), purpose, questions: Vec::new(), outcome: None };
     let session = ctx.session.as_ref().map(|session| session.ended.clone());
     tasks.insert(&running, (ctx.party, session.clone()), record, paid).await?;
     let work = match done {

@@ -79,7 +79,7 @@ pub async fn pass(
         Ok(Answered::Yes(remember)) => {
             carried.approval.given = Some(kind.0);
             // While the person thought, the operator may have taken something away.
-            if request.served.revoked.is_cancelled() {
+            if request.served.access.is_taken() {
                 let id = &request.served.config.id;
                 let gone = format!("The operator took away access of the plugin `{id}`; nothing was run.");
                 return Err(gate.refuse(gone).await);
@@ -230,11 +230,12 @@ impl Gate<'_> {
             (Some(reply), Some(asked)) if asked == kind.0 => self
                 .read(reply)
                 .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{KEY}`: {problem}")).into()),
-            (Some(_), None) => Err(RpcError::invalid_params(format!(
+            (Some(_), None) if !carried.forgotten => Err(RpcError::invalid_params(format!(
                 "`inputResponses.{KEY}` has to come with the `requestState` of its question, and is good once"
             ))
             .into()),
-            // Not answered; or what the plugin is or may touch has changed since, so that the person has to be asked again.
+            // Not answered; or another process asked; or what the plugin is or may touch has changed since. The person is asked, or
+            // asked again.
             _ => {
                 carried.approval.asked = Some(kind.0);
                 Err(request.input_required(ctx, &[(KEY.to_owned(), self.question())], std::mem::take(carried)))

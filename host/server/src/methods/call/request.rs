@@ -96,7 +96,11 @@ impl Request<'_> {
             }
             Some(Redeemed::Good) => {}
             // Whoever has to approve is asked again.
-            None | Some(Redeemed::Unknown) => carried.approval = request_state::Approval::default(),
+            Some(Redeemed::Unknown) => {
+                carried.approval = request_state::Approval::default();
+                carried.forgotten = true;
+            }
+            None => carried.approval = request_state::Approval::default(),
         }
         Ok(carried)
     }

@@ -17,6 +17,8 @@ use crate::{
     base::request_state::Carried,
     bridge,
     client::{context::Context, session::PERSON},
+    roles::Entry,
+    tasks::Reach,
 };
 
 /// How often a plugin may ask in one request.
@@ -30,6 +32,17 @@ pub struct Prepared {
     offered: Object,
     carried: Carried,
     passed: Passed,
+}
+
+impl Prepared {
+    /// In which folders the roots of the call may lie.
+    pub fn reach(&self, entry: &Entry<'_>) -> Reach {
+        if self.passed.roots.all.is_empty() {
+            return Reach::NoRoots;
+        }
+        let within = self.passed.rights.as_ref().and_then(|rights| rights.ceilings(entry));
+        within.map_or(Reach::Everywhere, |within| Reach::Within(within.iter().map(ToString::to_string).collect()))
+    }
 }
 
 impl Request<'_> {

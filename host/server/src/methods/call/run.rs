@@ -11,6 +11,7 @@ use super::{failed::Failed, gates::Passed, request::Request};
 use crate::{
     access::grants,
     base::{
+        principal::Owner,
         refusals::{Reason, What},
         text::{clean, escaped},
     },
@@ -56,7 +57,8 @@ pub async fn run_once<O: Operation>(
     let mut scope = ctx.server.scopes.for_call(id, &grants, roots, ctx.party);
     // Tasks may run longer.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
-    let client = served.config.reuse.then(|| ctx.owner().key());
+    // What a call leaves in an instance is for calls of the same client only.
+    let client = served.config.reuse.then(|| ctx.owner()).filter(Owner::is_one_client).map(|owner| owner.key());
     let mut record = request.record(ctx, Some(&scope), passed.approval);
     record.follow(&mut scope);
     if let Err(unrecorded) = record.admit().await {
@@ -87,7 +89,7 @@ pub async fn run_once<O: Operation>(
     let report = tokio::select! {
         // What was taken away before the run begins, it must not have for a moment.
         biased;
-        () = served.revoked.cancelled() => {
+        () = served.access.taken() => {
             tracing::info!(plugin = id, "stopped a call whose access was taken away");
             kept(record.stop(Ended::Revoked).await)?;
             return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during the call.")));

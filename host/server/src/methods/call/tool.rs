@@ -32,6 +32,7 @@ use crate::{
     plugins::served::Served,
     roles::{Entry, Kind},
     schema::Fits,
+    tasks::Purpose,
 };
 
 /// How a call is run.
@@ -130,11 +131,18 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
     // What is made of a catalog that is replaced meanwhile is not kept for as long as the call takes.
     drop(view);
     let ask_first = tool.ask_before_task;
+    let purpose = || Purpose {
+        plugin: served.config.id.clone(),
+        tool: name.clone(),
+        access: served.access.number(),
+        reach: prepared.reach(&Entry::new(Kind::Tool, &served.config.id, &name)),
+    };
+    let purpose = matches!(mode, Mode::Task(_)).then(purpose);
     let call = Call { served: Arc::clone(&served), tool, name, arguments, text, prepared };
-    match mode {
-        Mode::AtOnce => call.run(ctx).await,
-        Mode::Task(ttl_ms) => {
-            let terms = background::Terms { ttl_ms, ask_first };
+    match (mode, purpose) {
+        (Mode::AtOnce, _) | (_, None) => call.run(ctx).await,
+        (Mode::Task(ttl_ms), Some(purpose)) => {
+            let terms = background::Terms { ttl_ms, ask_first, purpose };
             background::begin(ctx, &served, terms, |ctx| Box::pin(async move { call.run(&ctx).await })).await
         }
     }

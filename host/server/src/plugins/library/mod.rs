@@ -25,7 +25,7 @@ use super::{
     install::{Fresh, Installed, Installer},
     loader::Loader,
     published::{FIRST_LOAD, Published, Publisher},
-    served::{CHECKS, Generations, RESULTS, Served, TASKS},
+    served::{Access, CHECKS, Generations, RESULTS, Served, TASKS},
     status::{Problem, Stage, Status, Subject},
 };
 use crate::{
@@ -394,8 +394,8 @@ impl Library {
         });
         let gone: Vec<String> = self.served.keys().filter(|id| !ids.contains(id.as_str())).cloned().collect();
         for id in &gone {
-            if let Some(served) = self.take_out(id) {
-                served.revoked.cancel();
+            if let Some(mut served) = self.take_out(id) {
+                served.access.narrow();
                 tracing::info!(plugin = id, "removed");
             }
         }
@@ -428,8 +428,8 @@ impl Library {
             checks: Places::new(&CHECKS, 1),
             results: Places::new(&RESULTS, 1),
             tasks: Places::new(&TASKS, (config.limits.concurrency / 2).max(1)),
-            // If a grant was narrowed, the calls with the wider grant were revoked when the config was read.
-            revoked: previous.as_ref().map_or_else(CancellationToken::new, |old| old.revoked.clone()),
+            // If something was taken away, the calls that had it were stopped when the config was read.
+            access: previous.as_ref().map_or_else(Access::new, |old| old.access.clone()),
         };
         self.served.insert(id.clone(), served);
         while let Err(clash) = Catalog::build(self.in_order(), self.generations, self.config.page_items) {
@@ -482,19 +482,20 @@ impl Library {
     fn take_away(&mut self, config: &Arc<PluginConfig>) {
         let Some(served) = self.served.get_mut(&config.id) else { return };
         if config.sha256.as_ref().is_some_and(|expected| expected != served.plugin.code().digest()) {
-            served.revoked.cancel();
+            served.access.narrow();
             self.take_out(&config.id);
             return;
         }
         let now = |config: &PluginConfig| (config.tools.clone(), config.prompts.clone(), config.confirm.clone());
-        let fewer = now(&served.config) != now(config);
+        let differs = now(&served.config) != now(config);
         let narrowed = config.grants.take_away_from(&served.config.grants);
-        if !narrowed && !fewer {
+        if !narrowed && !differs {
             return;
         }
         if narrowed {
-            served.revoked.cancel();
-            served.revoked = CancellationToken::new();
+            served.access.narrow();
+        } else if served.offers_less_with(config) {
+            served.access.stop_calls();
         }
         // The rest of the new config takes effect when the plugin is loaded with it.
         let (grants, (tools, prompts, confirm)) = (config.grants.clone(), now(config));
@@ -505,8 +506,7 @@ impl Library {
     /// Stops calls of plugins that may use roots, since the operator has changed which folders are roots.
     fn revoke_roots(&mut self) {
         for served in self.served.values_mut().filter(|served| served.config.grants.roots.is_given()) {
-            served.revoked.cancel();
-            served.revoked = CancellationToken::new();
+            served.access.narrow();
         }
         self.change();
     }

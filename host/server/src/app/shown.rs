@@ -1,0 +1,61 @@
+//! What of the catalog the profiles and roles of the config have, for `wharf check`.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::Wharf;
+use crate::{
+    auth::Caller,
+    base::principal::Principal,
+    plugins::{filter::Filter, lists::List, view::View},
+    profiles::{Profile, SEARCH, Style},
+};
+
+/// How many tools, prompts, and resources with their templates there are.
+pub type Counts = [usize; 3];
+
+/// A role, as far as the operator has to see it.
+#[derive(Debug)]
+pub struct ShownRole {
+    pub name: String,
+    /// For whom it is.
+    pub when: String,
+    pub gives: Counts,
+    /// The folder that it opens, if that is not there.
+    pub missing: Option<PathBuf>,
+}
+
+impl Wharf {
+    /// For each profile of the config, how much it has.
+    #[doc(hidden)]
+    pub fn profiles(&self) -> Vec<(String, Counts)> {
+        let server = &self.inner.server;
+        let profiles = Arc::clone(&server.config.borrow().profiles);
+        let owner = Caller::Owner(Principal::Process);
+        let counted = profiles
+            .names()
+            .filter(|name| *name != SEARCH)
+            .map(|name| (name.to_owned(), counts(&server.view(&owner, Some(name)))));
+        counted.collect()
+    }
+
+    /// The roles of the config.
+    #[doc(hidden)]
+    pub fn roles(&self) -> Vec<ShownRole> {
+        let server = &self.inner.server;
+        let roles = Arc::clone(&server.config.borrow().roles);
+        let counted = roles.iter().map(|role| {
+            let catalog = Arc::clone(&server.published.catalog.borrow());
+            let all_of_role = Profile::new(Some(role.selection.clone()), Style::Full);
+            let view = View { catalog, filter: Filter { rights: None, profile: Some(all_of_role) } };
+            let when: Vec<String> = role.when.iter().map(ToString::to_string).collect();
+            let missing = roles.missing_folders().find(|(of, _)| *of == role.name).map(|(_, folder)| folder);
+            ShownRole { name: role.name.clone(), when: when.join("; or "), gives: counts(&view), missing }
+        });
+        counted.collect()
+    }
+}
+
+fn counts(view: &View) -> Counts {
+    let resources = view.entries(List::Resources).count() + view.entries(List::Templates).count();
+    [view.count_tools(), view.entries(List::Prompts).count(), resources]
+}
