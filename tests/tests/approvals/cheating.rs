@@ -150,8 +150,10 @@ async fn another_component_is_asked_about_anew() {
         served(pipe, nth).await;
     };
     another(&folder, &pipe, 2, "one").await;
-    let said = refused(&mut pipe, answering("write_file", &arguments, &state, &yes())).await;
-    assert!(said.contains("not from here, not for this request"), "{said}");
+    // The person is asked again, about the component that would run.
+    let late = answering("write_file", &arguments, &state, &yes());
+    let (_, again) = asked(&pipe.modern("tools/call", late, can_ask()).await.unwrap());
+    assert_ne!(again, state);
     assert_eq!(written(&folder, "a.txt"), None);
 
     let call = json!({ "name": "write_file", "arguments": arguments });
@@ -212,4 +214,41 @@ async fn nothing_is_written_where_nobody_is_asked() {
         assert_eq!(open.join("listed").exists(), written, "{confirm}");
         pipe.close().await;
     }
+}
+
+/// An approval is good where it was asked for: another process with the same key, such as the one after a restart, asks again.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_process_asks_again() {
+    let folder = Folder::new();
+    files(&folder, "confirm = \"writes\"", "[protocol]\nstate_key_env = \"KEY\"");
+    let (ours, other) = ("0123456789abcdef".repeat(4), "fedcba9876543210".repeat(4));
+    let start = |key: &str| Pipe::start_with(&folder, &["run"], &[("KEY", key)]);
+    let arguments = write(&folder, "a.txt", "one");
+    let call = json!({ "name": "write_file", "arguments": arguments });
+    let mut pipe = start(&ours);
+    let (_, first) = asked(&pipe.modern("tools/call", call.clone(), can_ask()).await.unwrap());
+    pipe.close().await;
+    // With another key nobody can tell it from what is made up.
+    let mut pipe = start(&other);
+    let said = refused(&mut pipe, answering("write_file", &arguments, &first, &yes())).await;
+    pipe.close().await;
+    let mut pipe = start(&ours);
+    let changed = answering("write_file", &arguments, &format!("{first}A"), &yes());
+    assert!(refused(&mut pipe, changed).await.contains("not from here"));
+    for _ in 0..2 {
+        let late = answering("write_file", &arguments, &first, &yes());
+        let (_, again) = asked(&pipe.modern("tools/call", late, can_ask()).await.unwrap());
+        assert_eq!(written(&folder, "a.txt"), None);
+        let unsealed = json!({ "name": "write_file", "arguments": arguments, "inputResponses": { "wharf.approve": yes() } });
+        assert!(refused(&mut pipe, unsealed).await.contains("has to come with the `requestState`"));
+        assert_ne!(again, first);
+    }
+    let late = answering("write_file", &arguments, &first, &yes());
+    let (_, again) = asked(&pipe.modern("tools/call", late, can_ask()).await.unwrap());
+    let approved = answering("write_file", &arguments, &again, &yes());
+    assert!(!is_error(&pipe.modern("tools/call", approved.clone(), can_ask()).await.unwrap()));
+    assert_eq!(written(&folder, "a.txt").as_deref(), Some("one"));
+    assert!(said.contains("call again without it"), "{said}");
+    assert!(refused(&mut pipe, approved).await.contains("was used already"));
+    pipe.close().await;
 }

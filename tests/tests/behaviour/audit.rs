@@ -502,3 +502,44 @@ async fn the_chain_goes_on_over_old_files() {
     let (fine, said) = verify(&folder, &[]).await;
     assert!(!fine && said.contains("audit.jsonl:1: ") && said.contains("lines are missing"), "{said}");
 }
+
+/// A key that is gone is not exchanged for another in silence.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_whose_key_is_gone_is_not_gone_on_with() {
+    let folder = Folder::new();
+    let log = audited(&folder, "", "");
+    let key = folder.home().join(".local/state/wharf/audit.key");
+    let run = async || {
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        pipe.legacy("2025-11-25", json!({})).await;
+        let result = pipe.call("echo_echo", json!({ "message": "x" })).await;
+        assert!(!is_error(&result), "{result}");
+        pipe.close().await;
+    };
+    run().await;
+    let digest = |file: &Path| with(&lines(file), "call")[0]["wharf.arguments.hmac"].clone();
+    let (of_before, before) = (digest(&log), std::fs::read(&log).unwrap());
+    let aside = folder.join("aside.key");
+    std::fs::rename(&key, &aside).unwrap();
+    for arguments in [&["run"][..], &["serve", "--listen", "127.0.0.1:0"], &["check"]] {
+        let refused = folder.run(arguments, &[]).await;
+        let said = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains("audit.key: the key of the audit log is missing"), "{arguments:?}: {said}");
+        assert!(said.contains("put the key back, or begin a log with a new key: move that file"), "{said}");
+        assert!(!key.exists() && std::fs::read(&log).unwrap() == before, "{arguments:?}: nothing was touched");
+    }
+    // What was rotated away is of the log too.
+    let older = log.with_extension("jsonl.1");
+    std::fs::rename(&log, &older).unwrap();
+    assert_eq!(folder.run(&["run"], &[]).await.status.code(), Some(2));
+    // The way out: the log begins anew, with another key.
+    std::fs::rename(&older, folder.join("aside.jsonl")).unwrap();
+    run().await;
+    assert_ne!(digest(&log), of_before);
+    // A log that is gone while the key is there begins anew, and that is said.
+    std::fs::remove_file(&log).unwrap();
+    let pipe = Pipe::start(&folder, &["run"]);
+    pipe.wait_for_log("begins; there was none").await;
+    pipe.close().await;
+}

@@ -316,7 +316,7 @@ async fn a_call_loses_what_is_taken_away_and_at_once() {
                 std::fs::create_dir_all(folder.join("elsewhere")).unwrap();
                 config(&folder, &["elsewhere"], "roots = \"read-write\"");
             }
-            _ => drop(folder.config("")),
+            _ => drop(folder.config("[limits]\n")),
         }
         let result = pipe.answer(&id).await.unwrap();
         assert!(is_error(&result) && text(&result).contains(says), "{what}: {result}");

@@ -19,6 +19,7 @@ async fn a_login_without_roles_lets_nobody_in() {
     let (folder, key) = (Folder::new(), Key::ed("one"));
     let issuer = Issuer::start(&[&key]).await;
     folder.plugin("echo");
+    folder.write("config/wharf/keys.toml", "");
     let people = format!(
         "[http]\npublic_url = \"{RESOURCE}\"\n[auth]\nscopes = [\"mcp\"]\n[[auth.issuers]]\nurl = \"{}\"\n",
         issuer.url()

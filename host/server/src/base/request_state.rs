@@ -1,7 +1,8 @@
 //! Seals what a modern client carries between the rounds of one request.
 //!
 //! The client can neither read nor change it, and it cannot use it for another request: it is bound to the principal, the
-//! method, the name and arguments, and the plugin's code. It expires.
+//! method, and the name and arguments. It expires. What was sealed for other code of the plugin counts for nothing: the request begins
+//! again.
 
 use std::{
     fmt::Write,
@@ -44,12 +45,23 @@ pub struct Carried {
     pub approval: Approval,
     /// What makes the approval good once. It is issued when the approval is sealed, and taken when it is opened.
     pub ticket: Option<Ticket>,
-    /// Whether there was an approval in it that this process cannot know. It is not sealed.
+    /// What of it does not count any more. It is not sealed.
     #[serde(skip)]
-    pub forgotten: bool,
+    pub void: Void,
     /// Whether the plugin has asked since this message came in. It is not sealed.
     #[serde(skip)]
     pub replayed: bool,
+}
+
+/// What of sealed state does not count any more, so that whoever answered is asked again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Void {
+    #[default]
+    Nothing,
+    /// The approval: another process asked for it.
+    Approval,
+    /// All answers: they were given to other code.
+    Answers,
 }
 
 /// How far the approval of a request has come.
@@ -71,7 +83,7 @@ pub struct Ticket {
     pub number: [u8; 16],
 }
 
-/// What a sealed text is bound to.
+/// What a sealed text is for.
 #[derive(Clone, Copy)]
 pub struct Binding<'a> {
     pub principal: &'a Principal,
@@ -85,6 +97,7 @@ pub struct Binding<'a> {
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     expires: u64,
+    plugin_digest: [u8; 32],
     carried: Carried,
 }
 
@@ -103,7 +116,8 @@ impl Seal {
 
     pub fn seal(&self, carried: Carried, binding: &Binding) -> Result<String, RpcError> {
         let failed = || RpcError::internal("the state of this request cannot be sealed");
-        let sealed = Sealed { expires: now() + LIFETIME.as_secs(), carried };
+        let sealed =
+            Sealed { expires: now() + LIFETIME.as_secs(), plugin_digest: *binding.plugin_digest, carried };
         let text = serde_json::to_vec(&sealed).map_err(|_| failed())?;
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).map_err(|_| failed())?;
@@ -131,7 +145,11 @@ impl Seal {
         let payload = Payload { msg: encrypted, aad: &binding.bytes() };
         let text = self.cipher.decrypt(XNonce::from_slice(nonce), payload).map_err(|_| refused())?;
         let sealed: Sealed = serde_json::from_slice(&text).map_err(|_| refused())?;
-        if sealed.expires < now { Err(refused()) } else { Ok(sealed.carried) }
+        if sealed.expires < now {
+            return Err(refused());
+        }
+        let same_code = sealed.plugin_digest == *binding.plugin_digest;
+        Ok(if same_code { sealed.carried } else { Carried { void: Void::Answers, ..Carried::default() } })
     }
 }
 
@@ -145,8 +163,7 @@ impl Binding<'_> {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
-        digest.update(self.plugin_digest);
-        [b"wharf request state 1".as_slice(), &digest.finalize()].concat()
+        [b"wharf request state 2".as_slice(), &digest.finalize()].concat()
     }
 }
 
@@ -249,10 +266,11 @@ mod tests {
             Binding { name: "u", ..binding },
             Binding { arguments: &other, ..binding },
             Binding { arguments: &empty, ..binding },
-            Binding { plugin_digest: &another_digest, ..binding },
         ] {
             assert!(seal.open(&token, &different).is_err());
         }
+        let of_other_code = seal.open(&token, &Binding { plugin_digest: &another_digest, ..binding }).unwrap();
+        assert_eq!((of_other_code.rounds, of_other_code.void), (0, Void::Answers), "nothing of it counts");
         assert!(Seal::generate().unwrap().open(&token, &binding).is_err());
         for at in 0..token.len() {
             let mut altered = token.clone().into_bytes();

@@ -396,6 +396,34 @@ mod tests {
         assert!(socket.trusted.contains(&"/etc/wharf/mcp.sock".into()));
     }
 
+    /// Of a config with a login, only roles open anything.
+    #[test]
+    fn what_a_login_opens_is_written_in_roles() {
+        let login = "[auth]\nkeys_file='k'\n";
+        for (roles, expected) in [
+            ("", None),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']", Some(false)),
+            ("[roles.a]\nwhen=[{key='x'}]\ntools=['x']\n[roles.b]\nwhen='anyone'\nplugins=['*']", Some(false)),
+            ("[roles.a]\nwhen={key='x'}\nplugins=['*']", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['a*']", Some(true)),
+            ("[roles.a]\nwhen='anyone'\ntools=['*']", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\ntools=['x']", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nprompts=['x']", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nresources=[]", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nroots={within='/srv'}", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nroots={access='read'}", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nlimits={concurrency=1}", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nlimits={of=[{tools=['x'], concurrency=1}]}", Some(true)),
+        ] {
+            let narrow = resolved(&format!("{login}{roles}")).map(|config| config.roles.narrow());
+            match expected {
+                Some(expected) => assert_eq!(narrow.unwrap(), expected, "{roles}"),
+                None => assert!(format!("{:#}", narrow.unwrap_err()).contains("there are no [roles.*]"), "{roles}"),
+            }
+        }
+        assert!(resolved("").is_ok_and(|config| !config.roles.are_there()), "without a login, none need be there");
+    }
+
     #[test]
     fn mistakes_are_named() {
         for (text, expected) in [

@@ -230,12 +230,11 @@ impl Gate<'_> {
             (Some(reply), Some(asked)) if asked == kind.0 => self
                 .read(reply)
                 .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{KEY}`: {problem}")).into()),
-            (Some(_), None) if !carried.forgotten => Err(RpcError::invalid_params(format!(
+            (Some(_), None) => Err(RpcError::invalid_params(format!(
                 "`inputResponses.{KEY}` has to come with the `requestState` of its question, and is good once"
             ))
             .into()),
-            // Not answered; or another process asked; or what the plugin is or may touch has changed since. The person is asked, or
-            // asked again.
+            // Not answered; or what the plugin is or may touch has changed since, so that the person has to be asked again.
             _ => {
                 carried.approval.asked = Some(kind.0);
                 Err(request.input_required(ctx, &[(KEY.to_owned(), self.question())], std::mem::take(carried)))

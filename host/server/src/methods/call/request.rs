@@ -9,7 +9,7 @@ use wharf_sandbox::Scope;
 use super::failed::Failed;
 use crate::{
     approvals::{answer, ticket::Redeemed},
-    base::request_state::{self, Binding, Carried},
+    base::request_state::{self, Binding, Carried, Void},
     bridge::OfferedTool,
     client::{context::Context, session::Session},
     observe::{
@@ -98,7 +98,7 @@ impl Request<'_> {
             // Whoever has to approve is asked again.
             Some(Redeemed::Unknown) => {
                 carried.approval = request_state::Approval::default();
-                carried.forgotten = true;
+                carried.void = Void::Approval;
             }
             None => carried.approval = request_state::Approval::default(),
         }

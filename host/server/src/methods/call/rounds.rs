@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{
     access::grants::{Table, ask},
-    base::request_state::Carried,
+    approvals::answer,
+    base::request_state::{Carried, Void},
     bridge,
     client::{context::Context, session::PERSON},
     roles::Entry,
@@ -48,10 +49,15 @@ impl Prepared {
 impl Request<'_> {
     /// Takes the request through the gates.
     pub async fn prepare(&self, ctx: &Context, retry: Retry, mut carried: Carried) -> Result<Prepared, Failed> {
-        let offered = match ctx.encoder.revision.era() {
+        let mut offered = match ctx.encoder.revision.era() {
             Era::Modern => retry.input_responses.unwrap_or_default(),
             Era::Legacy => Object::new(),
         };
+        match carried.void {
+            Void::Nothing => {}
+            Void::Approval => drop(offered.remove(answer::KEY)),
+            Void::Answers => offered.clear(),
+        }
         let passed = gates::pass(ctx, self, &offered, &mut carried).await?;
         Ok(Prepared { offered, carried, passed })
     }
