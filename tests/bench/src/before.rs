@@ -12,7 +12,7 @@ use crate::{
     load::{Connection, Measured},
     report::Report,
     rows::{ECHO, KEPT, Site, many, message, turns},
-    servers::{Built, Era, Http, call, modern_list_post, pipe},
+    servers::{Built, Era, Http, TOKEN, call, modern_list_post, pipe, show},
 };
 
 fn note(report: &mut Report, name: &str, [now, before]: &[Measured; 2]) {
@@ -42,6 +42,10 @@ pub async fn compare(built: &Built, before: &Path, effort: &Effort, report: &mut
         let arguments = message(bytes);
         let mut ours = now.connections(era, 16, "echo", &arguments).await?;
         let mut theirs = then.connections(era, 16, "echo", &arguments).await?;
+        if std::ptr::eq(site, &kept) {
+            show(&mut ours, TOKEN)?;
+            show(&mut theirs, TOKEN)?;
+        }
         let sums = turns(effort, [&now, &then], [&mut ours, &mut theirs], bytes).await?;
         note(report, name, &sums);
     }

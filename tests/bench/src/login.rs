@@ -9,7 +9,7 @@ use crate::{
     Effort,
     report::Report,
     rows::{ECHO, Site, message, ratio, turns},
-    servers::{Built, Era, Http},
+    servers::{Built, Era, Http, show},
 };
 
 const EVERYBODY: &str = "[roles.everybody]\nwhen = 'anyone'\nplugins = ['*']\n";
@@ -40,11 +40,7 @@ pub async fn rows(built: &Built, effort: &Effort, report: &mut Report, plain: &H
         let known = Http::wharf(built, &site.config()).await?;
         let small = message(32);
         let mut ours = known.connections(Era::Modern, 16, "echo", &small).await?;
-        for connection in &mut ours {
-            let request = String::from_utf8(std::mem::take(&mut connection.request))?;
-            let with_token = request.replacen("Accept:", &format!("Authorization: Bearer {token}\r\nAccept:"), 1);
-            connection.request = with_token.into_bytes();
-        }
+        show(&mut ours, &token)?;
         let mut theirs = plain.connections(Era::Modern, 16, "echo", &small).await?;
         let both = turns(effort, [&known, plain], [&mut ours, &mut theirs], 32).await?;
         report.row(ratio(name, target, &both));

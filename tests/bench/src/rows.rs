@@ -11,7 +11,7 @@ use crate::{
     load::{Connection, Measured, http},
     login,
     report::{Point, Report, Row, Wanted},
-    servers::{Built, Era, Http, call, cpu_seconds, get, modern_list_post, pipe},
+    servers::{Built, Era, Http, TOKEN, call, cpu_seconds, get, modern_list_post, pipe, show},
 };
 
 /// A config for `wharf serve` in a folder of its own.
@@ -33,7 +33,8 @@ impl Site {
 }
 
 pub const ECHO: &str = "[plugins.echo]\npath = 'PLUGINS/echo.wasm'\nprefix = ''\n";
-pub const KEPT: &str = "instances = 'reused'\n";
+/// Instances are kept for clients that are known, and these are known by a token.
+pub const KEPT: &str = "instances = 'reused'\n[http]\ntoken_env = 'BENCH_TOKEN'\n";
 
 /// The arguments of an echo of so many bytes.
 pub fn message(bytes: usize) -> Value {
@@ -107,6 +108,7 @@ pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Res
         let site = Site::new(built, &format!("{ECHO}{KEPT}"))?;
         let reused = Http::wharf(built, &site.config()).await?;
         let mut ours = reused.connections(Era::Modern, 16, "echo", &small).await?;
+        show(&mut ours, TOKEN)?;
         let mut theirs = bare.connections(Era::Modern, 16, "echo", &small).await?;
         let both = turns(effort, [&reused, &bare], [&mut ours, &mut theirs], 32).await?;
         report.row(ratio("HTTP modern, reused / bare axum handler", 0.5, &both));
@@ -309,6 +311,9 @@ async fn languages(built: &Built, effort: &Effort, report: &mut Report) -> Resul
             let site = Site::new(built, &format!("{plugin}{how}"))?;
             let wharf = Http::wharf(built, &site.config()).await?;
             let mut connections = wharf.connections(Era::Modern, 16, "greet", &json!({ "name": "Ada" })).await?;
+            if how == KEPT {
+                show(&mut connections, TOKEN)?;
+            }
             point(effort, report, ("language", format!("{language}, {instances}")), &mut connections, 32).await?;
         }
     }

@@ -80,6 +80,19 @@ async fn address_in<R: tokio::io::AsyncRead + Unpin + Send + 'static>(
     }
 }
 
+/// The token of servers whose config names the variable BENCH_TOKEN.
+pub const TOKEN: &str = "a-token-of-the-measurement";
+
+/// Has the requests of these connections show a token.
+pub fn show(connections: &mut [Connection], token: &str) -> Result<()> {
+    for connection in connections {
+        let request = String::from_utf8(std::mem::take(&mut connection.request))?;
+        let with_token = request.replacen("Accept:", &format!("Authorization: Bearer {token}\r\nAccept:"), 1);
+        connection.request = with_token.into_bytes();
+    }
+    Ok(())
+}
+
 impl Http {
     /// A program that prints its address.
     pub async fn plain(program: &Path, arguments: &[&str]) -> Result<Self> {
@@ -100,6 +113,7 @@ impl Http {
         let mut child = Command::new(&built.wharf)
             .args(["serve", "--listen", "127.0.0.1:0", "-c"])
             .arg(config)
+            .env("BENCH_TOKEN", TOKEN)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

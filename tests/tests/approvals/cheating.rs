@@ -239,7 +239,8 @@ async fn another_process_asks_again() {
         let late = answering("write_file", &arguments, &first, &yes());
         let (_, again) = asked(&pipe.modern("tools/call", late, can_ask()).await.unwrap());
         assert_eq!(written(&folder, "a.txt"), None);
-        let unsealed = json!({ "name": "write_file", "arguments": arguments, "inputResponses": { "wharf.approve": yes() } });
+        let unsealed =
+            json!({ "name": "write_file", "arguments": arguments, "inputResponses": { "wharf.approve": yes() } });
         assert!(refused(&mut pipe, unsealed).await.contains("has to come with the `requestState`"));
         assert_ne!(again, first);
     }

@@ -1,9 +1,7 @@
 //! `instances = "reused"`: what a call finds of earlier ones, and what ends that. The tool `remember` says how often its
 //! instance was called, and how many files it has open.
 
-use e2e::{
-    Folder, Pipe, Server, Value, http::modern_headers, is_error, json, modern_params, plugin, text, together,
-};
+use e2e::{Folder, Pipe, Server, Value, http::modern_headers, is_error, json, modern_params, plugin, text, together};
 
 /// The hostile plugin, with its instances kept.
 fn config(folder: &Folder, more: &str) {

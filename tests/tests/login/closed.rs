@@ -82,7 +82,9 @@ async fn status_of(place: &Place, token: &str) -> u16 {
 /// A role opens no roots in a folder that is not there, and that is said.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_folder_of_a_role_that_is_not_there_is_said() {
-    let roles = format!("{TWO}[roles.none]\nwhen = \"anyone\"\nplugins = [\"files\"]\nroots = {{ within = \"SRV/gone/{{sub}}\" }}\n");
+    let roles = format!(
+        "{TWO}[roles.none]\nwhen = \"anyone\"\nplugins = [\"files\"]\nroots = {{ within = \"SRV/gone/{{sub}}\" }}\n"
+    );
     let place = Place::with(&roles).await;
     let said = place.server.wait_for_log("of [roles.none] is not there").await;
     assert!(said.contains("WARN") && said.contains("srv/gone "), "{said}");

@@ -79,12 +79,18 @@ fn cell(right: Right, held: Held) -> Cell {
         (Right::Profile, Held::Running | Held::Queued) => {
             NotApplicable("a profile is a view and no right: the same call may be made without it")
         }
-        (Right::Unasked, Held::Finished) => {
-            NotApplicable("the call could not reach anything that it cannot reach now, and nobody can be asked about the past")
-        }
+        (Right::Unasked, Held::Finished) => NotApplicable(
+            "the call could not reach anything that it cannot reach now, and nobody can be asked about the past",
+        ),
         (Right::Quota, _) => NotApplicable("a quota counts calls as they begin, and these have begun"),
         (
-            Right::Dirs | Right::Roots | Right::Http | Right::Env | Right::Ask | Right::FolderOfTheRole | Right::Unasked,
+            Right::Dirs
+            | Right::Roots
+            | Right::Http
+            | Right::Env
+            | Right::Ask
+            | Right::FolderOfTheRole
+            | Right::Unasked,
             Held::Listening,
         ) => NotApplicable("a stream tells of lists, resources and tasks, and reaches nothing itself"),
         _ => Gone,
@@ -186,7 +192,8 @@ impl Place {
 
     /// How often the instance was called that this call got.
     async fn remembered(&self) -> Option<String> {
-        let said = self.send("tools/call", json!({ "name": "kept_remember", "arguments": {} }), false).await.text().await;
+        let said =
+            self.send("tools/call", json!({ "name": "kept_remember", "arguments": {} }), false).await.text().await;
         let answer: Value = said.parse().ok()?;
         let text = answer["result"]["content"][0]["text"].as_str()?;
         text.split(' ').next().filter(|count| count.parse::<u32>().is_ok()).map(str::to_owned)
@@ -248,7 +255,9 @@ async fn taken(right: Right) {
         assert!(!said.contains("it ran"), "{right:?}, queued: {said}");
     }
     if matches!(cell(right, Held::Finished), Cell::Gone) {
-        for (method, params) in [("tasks/get", ended.clone()), ("tasks/list", json!({})), ("tasks/result", ended.clone())] {
+        for (method, params) in
+            [("tasks/get", ended.clone()), ("tasks/list", json!({})), ("tasks/result", ended.clone())]
+        {
             let said = place.said(method, params).await;
             assert!(!said.contains(SECRET), "{right:?}, finished: {method}: {said}");
         }

@@ -156,7 +156,9 @@ impl Current {
         }
         let emptied = |text: &String| config::says_nothing(text) && origins.used != Some(text.clone());
         if text.as_ref().is_some_and(emptied) {
-            let empty = anyhow::anyhow!("nothing is written in it, as in a file that is about to be written; to remove everything, start wharf anew");
+            let empty = anyhow::anyhow!(
+                "nothing is written in it, as in a file that is about to be written; to remove everything, start wharf anew"
+            );
             return Err(Unused::Wrong(empty));
         }
         let new = self.check(origins.resolve(text.as_deref())?)?;

@@ -43,7 +43,10 @@ fn parse(path: &Path) -> Result<[u8; 32]> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?;
     let key = parse_hex32("audit.key", text.trim());
     key.with_context(|| {
-        format!("{}: is no key; put the right one back, or remove it and move the audit log away, and both begin anew", path.display())
+        format!(
+            "{}: is no key; put the right one back, or remove it and move the audit log away, and both begin anew",
+            path.display()
+        )
     })
 }
 

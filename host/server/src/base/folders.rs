@@ -32,10 +32,7 @@ pub struct Folders {
 
 impl Folders {
     /// `ignored`: paths whose changes do not count. `heard`: is told each event as it comes.
-    pub fn new(
-        ignored: impl Fn(&Path) -> bool + Send + 'static,
-        heard: impl Fn(&Event) + Send + 'static,
-    ) -> Self {
+    pub fn new(ignored: impl Fn(&Path) -> bool + Send + 'static, heard: impl Fn(&Event) + Send + 'static) -> Self {
         let (sender, events) = mpsc::channel(1);
         let notify = notify::recommended_watcher(move |event: notify::Result<Event>| {
             event.iter().for_each(&heard);

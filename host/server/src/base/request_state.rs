@@ -116,8 +116,7 @@ impl Seal {
 
     pub fn seal(&self, carried: Carried, binding: &Binding) -> Result<String, RpcError> {
         let failed = || RpcError::internal("the state of this request cannot be sealed");
-        let sealed =
-            Sealed { expires: now() + LIFETIME.as_secs(), plugin_digest: *binding.plugin_digest, carried };
+        let sealed = Sealed { expires: now() + LIFETIME.as_secs(), plugin_digest: *binding.plugin_digest, carried };
         let text = serde_json::to_vec(&sealed).map_err(|_| failed())?;
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).map_err(|_| failed())?;

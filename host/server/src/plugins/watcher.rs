@@ -93,7 +93,9 @@ impl<R: Fn(Option<&Stamp>) -> bool> Followed<R> {
             Ready::WhenClosed if due.is_some_and(|due| due <= at) => {
                 self.told = true;
                 let file = text::path(file);
-                tracing::warn!("a program still writes the config {file}; the last good one stays until that program closes it");
+                tracing::warn!(
+                    "a program still writes the config {file}; the last good one stays until that program closes it"
+                );
             }
             Ready::WhenClosed => self.due = due.or(Some(at + LONG_OPEN)),
         }
