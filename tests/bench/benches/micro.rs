@@ -13,7 +13,6 @@ use std::{path::Path, sync::Arc};
 
 use divan::{Bencher, black_box};
 use tokio::runtime::Runtime;
-use tokio_util::sync::CancellationToken;
 use wharf::{
     access::scope::{CallRoots, Scopes},
     bridge,
@@ -22,7 +21,7 @@ use wharf::{
         catalog::Catalog,
         filter::Filter,
         lists::List,
-        served::{CHECKS, Generations, RESULTS, Served, TASKS},
+        served::{Access, CHECKS, Generations, RESULTS, Served, TASKS},
     },
     schema::Schema,
 };
@@ -143,7 +142,7 @@ fn catalog(plugins: usize) -> Catalog {
             checks: Places::new(&CHECKS, 1),
             results: Places::new(&RESULTS, 1),
             tasks: Places::new(&TASKS, 1),
-            revoked: CancellationToken::new(),
+            access: Access::from_now_on(),
         }
     });
     match Catalog::build(served.collect(), Generations::default(), 1000) {

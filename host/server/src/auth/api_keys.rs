@@ -30,7 +30,7 @@ use crate::base::{
 /// What every key begins with. Nothing that identity providers issue does.
 pub const PREFIX: &str = "whk_";
 /// How long a change of the file may go unseen.
-const LOOK: Duration = Duration::from_secs(1);
+pub const LOOK: Duration = Duration::from_secs(1);
 const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_ID_BYTES: usize = 32;
 const SECRET_BYTES: usize = 32;
@@ -148,6 +148,8 @@ struct Known {
     stamp: Option<Stamp>,
     /// Whose each key is, by its digest.
     keys: Arc<Good>,
+    /// Whether the file can be read. While it cannot, no key is good, and none was taken away.
+    whole: bool,
 }
 
 type Good = BTreeMap<String, Arc<Identity>>;
@@ -157,7 +159,10 @@ impl ApiKeys {
     pub fn open(path: &Path, settings: &Settings) -> Result<Self> {
         let stamp = Stamp::of(path).ok();
         let keys = Arc::new(good(read(path)?, settings)?);
-        Ok(Self { path: path.to_owned(), known: Mutex::new(Known { looked: Instant::now(), stamp, keys }) })
+        Ok(Self {
+            path: path.to_owned(),
+            known: Mutex::new(Known { looked: Instant::now(), stamp, keys, whole: true }),
+        })
     }
 
     /// Whose key this is. Every key has the scopes that every request needs.
@@ -173,6 +178,19 @@ impl ApiKeys {
         }
     }
 
+    /// Whether the operator has taken away the key that was shown, or scopes that it had, or has made it end earlier than it did, and it
+    /// has ended.
+    pub fn is_revoked(&self, shown: &Identity, settings: &Settings) -> bool {
+        let Some(digest) = &shown.key else { return false };
+        let keys = self.now(settings);
+        let less = keys.get(&**digest).is_none_or(|now| {
+            let ended = now.expires.filter(|end| *end <= SystemTime::now());
+            let earlier = ended.is_some_and(|end| shown.expires.is_none_or(|shown| end < shown));
+            earlier || !shown.scopes.is_subset(&now.scopes)
+        });
+        less && self.known.lock().whole
+    }
+
     fn now(&self, settings: &Settings) -> Arc<Good> {
         let mut known = self.known.lock();
         if known.looked.elapsed() >= LOOK {
@@ -180,7 +198,9 @@ impl ApiKeys {
             let stamp = Stamp::of(&self.path).ok();
             if stamp != known.stamp {
                 known.stamp = stamp;
-                match read(&self.path).and_then(|file| good(file, settings)) {
+                let now = read(&self.path).and_then(|file| good(file, settings));
+                known.whole = now.is_ok();
+                match now {
                     Ok(keys) => known.keys = Arc::new(keys),
                     // Whoever damages the file must not bring back keys that were taken away, so no key is good.
                     Err(error) => {
@@ -198,13 +218,15 @@ fn good(file: File, settings: &Settings) -> Result<Good> {
     let mut all = Good::new();
     for (id, key) in file.keys {
         for secret in key.secrets {
+            let digest = secret.sha256.to_ascii_lowercase();
             let mut identity = Identity {
+                key: Some(digest.as_str().into()),
                 scopes: key.scopes.iter().chain(&settings.scopes).cloned().collect(),
                 expires: secret.end()?,
                 ..Identity::of(Principal::Key(id.as_str().into()))
             };
             settings.include(&mut identity);
-            all.insert(secret.sha256.to_ascii_lowercase(), Arc::new(identity));
+            all.insert(digest, Arc::new(identity));
         }
     }
     Ok(all)

@@ -3,13 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use crate::base::principal::Principal;
-
-/// After how long a client with a key shows it again, if it only waits for changes.
-const SHOWN_AGAIN: Duration = Duration::from_secs(300);
 
 /// Who makes a request, and what was shown for it: by a token, a key or a certificate.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +22,8 @@ pub struct Identity {
     pub profiles: Vec<String>,
     /// The names in the client's certificate.
     pub names: Vec<String>,
+    /// The digest of the API key that was shown, if it was one.
+    pub key: Option<Arc<str>>,
     /// When the token or the certificate ends, whichever is first. What was begun with it may finish, but nothing that waits for changes
     /// outlives it.
     pub expires: Option<SystemTime>,
@@ -40,19 +39,8 @@ impl Identity {
             claims: BTreeMap::new(),
             profiles: Vec::new(),
             names: Vec::new(),
+            key: None,
             expires: None,
-        }
-    }
-
-    /// Until when something goes on that only waits for changes: as long as the token at most. A key may be revoked at any time, so its
-    /// owner has to show it again.
-    pub fn waits_until(&self) -> Option<SystemTime> {
-        match &self.principal {
-            Principal::Key(_) => {
-                let again = SystemTime::now() + SHOWN_AGAIN;
-                Some(self.expires.map_or(again, |end| end.min(again)))
-            }
-            _ => self.expires,
         }
     }
 

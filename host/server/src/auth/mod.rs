@@ -148,6 +148,16 @@ impl Auth {
         if lacks { Err(Refused::Scope(self.settings.to_ask_for(&[], &identity))) } else { Ok(identity) }
     }
 
+    /// Resolves when the API key that a caller showed, or something of it, is taken away. For a caller that showed none, that is never.
+    pub async fn revoked(&self, identity: &Identity) {
+        let Some(keys) = self.api_keys.as_ref().filter(|_| identity.key.is_some()) else {
+            return std::future::pending().await;
+        };
+        while !keys.is_revoked(identity, &self.settings) {
+            tokio::time::sleep(api_keys::LOOK).await;
+        }
+    }
+
     async fn verify(&self, token: &str, from: Party) -> Result<Arc<Identity>, Refused> {
         let mut identity = self.judge(token, from).await?;
         self.settings.include(&mut identity);

@@ -1,11 +1,13 @@
-//! Whether a caller may still have what came of its task. It is judged each time by what the caller and the plugin may do then: a
-//! result is not given to somebody who could not get it now.
+//! What a caller may still have of what it got before: what came of its task, which is judged each time by what the caller and the
+//! plugin may do then, and streams, which end with what the caller showed.
+
+use std::{sync::Arc, time::SystemTime};
 
 use wharf_protocol::{RpcError, task::TaskStatus};
 
 use super::server::Server;
 use crate::{
-    auth::Caller,
+    auth::{Caller, Identity},
     plugins::view::View,
     roles::{Entry, Kind},
     tasks::{Purpose, Reach, Record},
@@ -21,6 +23,37 @@ impl Server {
         let given = view.filter.check(&entry).is_ok() && self.reaches(caller, &entry, &purpose.reach);
         let whole = has_access(&view, purpose);
         given.then(|| if whole { record } else { withheld(record) })
+    }
+
+    /// Resolves when what a caller showed is not good any more, so that nothing that only waits for changes goes on: the token or the
+    /// certificate has ended, or the API key was taken away. None: what the caller showed does not end.
+    pub fn shown_until(self: &Arc<Self>, caller: &Caller) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let identity = Arc::clone(caller.identity()?);
+        (identity.expires.is_some() || identity.key.is_some()).then(|| {
+            let server = Arc::clone(self);
+            async move {
+                let ended = async {
+                    match identity.expires {
+                        Some(end) => {
+                            tokio::time::sleep(end.duration_since(SystemTime::now()).unwrap_or_default()).await
+                        }
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = ended => {}
+                    () = server.key_revoked(&identity) => {}
+                }
+            }
+        })
+    }
+
+    /// Resolves when the API key that a caller showed is taken away.
+    pub async fn key_revoked(&self, identity: &Identity) {
+        match &self.auth {
+            Some(auth) => auth.revoked(identity).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Whether the caller's roles still open the folders that a call had.

@@ -83,7 +83,8 @@ pub struct Access {
 static ACCESSES: AtomicU64 = AtomicU64::new(0);
 
 impl Access {
-    pub fn new() -> Self {
+    /// As it is now. Nothing that was taken away before is in it.
+    pub fn from_now_on() -> Self {
         Self { taken: CancellationToken::new(), number: ACCESSES.fetch_add(1, Ordering::Relaxed) + 1 }
     }
 
@@ -110,7 +111,7 @@ impl Access {
     /// The same when something is taken away of what the calls could reach: what came of earlier ones is not given any more either.
     pub fn narrow(&mut self) {
         self.taken.cancel();
-        *self = Self::new();
+        *self = Self::from_now_on();
     }
 }
 

@@ -94,10 +94,10 @@ pub async fn run_once<O: Operation>(
             kept(record.stop(Ended::Revoked).await)?;
             return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during the call.")));
         }
-        () = outlived(ctx, request, passed) => {
-            tracing::info!(plugin = id, "stopped a call that its caller's roles do not allow any more");
+        lost = outlived(ctx, request, passed) => {
+            tracing::info!(plugin = id, "stopped a call that its caller's {} not allow any more", lost.what());
             kept(record.stop(Ended::Revoked).await)?;
-            return Err(Failed::Explained("The operator took away during the call what your roles allowed.".into()));
+            return Err(Failed::Explained(lost.said().into()));
         }
         report = call => report,
         () = lost => return closed(record).await,
@@ -148,15 +148,47 @@ async fn turns(ctx: &Context, served: &Served) -> [Place; 2] {
     [served.tasks.wait(ctx.party).await, ctx.server.tasks.turn(ctx.party).await]
 }
 
-/// Resolves when the roles of the config no longer give the caller what the call was let in with.
-async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) {
+/// What a caller lost during its call.
+enum Lost {
+    Roles,
+    Key,
+}
+
+impl Lost {
+    fn what(&self) -> &'static str {
+        match self {
+            Self::Roles => "roles do",
+            Self::Key => "API key does",
+        }
+    }
+
+    fn said(&self) -> &'static str {
+        match self {
+            Self::Roles => "The operator took away during the call what your roles allowed.",
+            Self::Key => "The operator took away during the call the API key that was shown for it.",
+        }
+    }
+}
+
+/// Resolves when the caller does not have any more what the call was let in with: what the roles of the config gave, or its API key.
+async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Lost {
     let Some(identity) = ctx.caller.identity() else { return std::future::pending().await };
     let (rights, has_roots) = (passed.rights.as_ref(), !passed.roots.all.is_empty());
     let mut config = ctx.server.config.clone();
     let gives = |now: &Arc<Config>| now.roles.still_give(identity, rights, &request.entry, has_roots);
-    // Without a change for as long as anybody can make one.
-    if config.wait_for(|now| !gives(now)).await.is_err() {
-        std::future::pending().await
+    let roles = async {
+        // Without a change for as long as anybody can make one.
+        if config.wait_for(|now| !gives(now)).await.is_err() {
+            std::future::pending().await
+        }
+    };
+    if identity.key.is_none() {
+        roles.await;
+        return Lost::Roles;
+    }
+    tokio::select! {
+        () = roles => Lost::Roles,
+        () = ctx.server.key_revoked(identity) => Lost::Key,
     }
 }
 

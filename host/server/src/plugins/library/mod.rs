@@ -429,7 +429,7 @@ impl Library {
             results: Places::new(&RESULTS, 1),
             tasks: Places::new(&TASKS, (config.limits.concurrency / 2).max(1)),
             // If something was taken away, the calls that had it were stopped when the config was read.
-            access: previous.as_ref().map_or_else(Access::new, |old| old.access.clone()),
+            access: previous.as_ref().map_or_else(Access::from_now_on, |old| old.access.clone()),
         };
         self.served.insert(id.clone(), served);
         while let Err(clash) = Catalog::build(self.in_order(), self.generations, self.config.page_items) {

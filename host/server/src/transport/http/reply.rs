@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use axum::{
@@ -209,8 +209,7 @@ pub fn accepted() -> HttpResponse {
     StatusCode::ACCEPTED.into_response()
 }
 
-/// Ends a stream when the token ends with which it was opened. Its client comes back with another.
-pub fn ending(response: HttpResponse, expires: SystemTime) -> HttpResponse {
-    let left = expires.duration_since(SystemTime::now()).unwrap_or_default();
-    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(tokio::time::sleep(left)))))
+/// Ends a stream when what its client showed is not good any more. The client comes back with something else.
+pub fn ending(response: HttpResponse, end: impl Future<Output = ()> + Send + 'static) -> HttpResponse {
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(end))))
 }

@@ -105,9 +105,10 @@ async fn visit(shared: &Arc<Endpoint>, profile: Option<Arc<str>>, request: HttpR
     match answer {
         Ok(response) => {
             visitor.peer.admit();
-            match visitor.caller.identity().and_then(|identity| identity.waits_until()) {
-                Some(expires) if gets || response.extensions().get::<Lasting>().is_some() => ending(response, expires),
-                _ => response,
+            let lasts = gets || response.extensions().get::<Lasting>().is_some();
+            match shared.server.shown_until(&visitor.caller).filter(|_| lasts) {
+                Some(end) => ending(response, end),
+                None => response,
             }
         }
         Err(refused) => refused.into_response(),

@@ -73,6 +73,7 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     let waits = Arc::downgrade(&pipe);
     listen.only_while(move || waits.upgrade().is_none_or(|pipe| pipe.is_idle()));
     let busy = peer.work();
+    let shown = server.shown_until(&caller);
     streams.by_id.lock().insert(id.clone(), (caller.principal().clone(), Arc::clone(&pipe)));
     let open = Open {
         greeting: Some(format!("event: endpoint\ndata: messages?session={id}\n\n").into()),
@@ -89,8 +90,8 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         let bytes = open.next().await?;
         Some((Ok::<_, Infallible>(bytes), open))
     })));
-    match caller.identity().and_then(|identity| identity.waits_until()) {
-        Some(expires) => ending(stream, expires),
+    match shown {
+        Some(end) => ending(stream, end),
         None => stream,
     }
 }
