@@ -179,8 +179,8 @@ impl Place {
 
     async fn begin_task(&self, arguments: Value) -> Value {
         let said = self.said("tools/call", json!({ "name": "job_t", "arguments": arguments })).await;
-        let answer: Value = said.parse().unwrap_or_else(|_| panic!("{said}"));
-        assert!(answer["result"]["taskId"].is_string(), "{answer}");
+        let answer: Value = said.parse().unwrap_or_default();
+        assert!(answer["result"]["taskId"].is_string(), "{said}");
         json!({ "taskId": answer["result"]["taskId"] })
     }
 
