@@ -16,6 +16,7 @@ use crate::{
     limits::Refused,
     load::Plugin,
     masked::Masked,
+    network::Network,
     operation::CallError,
     places::{Party, Place},
     runtime::{Pace, Stopped},
@@ -26,6 +27,9 @@ use crate::{
     traffic::Traffic,
     warm::Key,
 };
+
+/// How much text a worker for I/O searches for what is to be hidden. It takes about a millisecond.
+const SEARCHED_BYTES: usize = 64 << 10;
 
 /// How a call ended, and what else there is to know about it.
 #[derive(Debug)]
@@ -82,7 +86,9 @@ impl Plugin {
             Traffic::new(Arc::clone(network), limits.http, sandbox.total_memory.clone(), traces.clone())
         });
         let state = CallState::new(events, traces.clone(), Arc::clone(&pace), traffic);
-        let run = sandbox.runtime.run(self.clone().run(operation, scope, state, client, party), &self.0.turns, pace);
+        let run = self.clone().run(operation, scope, state, client, party);
+        let run = masked::<O>(run, network.clone(), Arc::clone(&pace));
+        let run = sandbox.runtime.run(run, &self.0.turns, pace);
         let result = match tokio::time::timeout(timeout, run).await {
             Ok(Ok(result)) => result,
             Ok(Err(Stopped(error))) if error.is_panic() => {
@@ -91,18 +97,14 @@ impl Plugin {
             Ok(Err(Stopped(_))) => Err(CallError::Stopped),
             Err(_) => Err(CallError::Timeout(timeout)),
         };
-        let mut result = result.map_err(|error| explain(error, &traces, limits));
+        let result = result.map_err(|error| explain(error, &traces, limits));
         let bytes = result.as_ref().ok().and_then(O::bytes);
         let says_failed = result.as_ref().is_ok_and(O::says_failed);
-        let (denials, requests, mut printed) = (traces.denials(), traces.exchanges().seen(), traces.printed());
+        let (mut denials, mut requests, mut printed) = (traces.denials(), traces.exchanges().seen(), traces.printed());
         if let Some(network) = network {
             let hide = |bytes: &mut [u8]| network.hide(bytes);
-            match &mut result {
-                Ok(outcome) => outcome.mask(&hide),
-                Err(CallError::Failed(failure)) => failure.mask(&hide),
-                Err(CallError::Trap { detail, .. }) => detail.mask(&hide),
-                Err(_) => {}
-            }
+            denials.mask(&hide);
+            requests.mask(&hide);
             printed.mask(&hide);
         }
         let waited = traces.began().map(|began| began.saturating_duration_since(started));
@@ -193,6 +195,28 @@ impl Plugin {
         }
         result
     }
+}
+
+/// Runs a call, and hides in its outcome what only its network should know.
+async fn masked<O: Operation>(
+    run: impl Future<Output = Result<O::Outcome, CallError>>,
+    network: Option<Arc<dyn Network>>,
+    pace: Arc<Pace>,
+) -> Result<O::Outcome, CallError> {
+    let mut result = run.await;
+    if let Some(network) = network.filter(|network| network.hides()) {
+        // To search much text takes longer than a worker for I/O should be held up.
+        if result.as_ref().is_ok_and(|outcome| O::bytes(outcome).is_none_or(|bytes| bytes > SEARCHED_BYTES)) {
+            pace.overrun();
+            tokio::task::yield_now().await;
+        }
+        let hide = |bytes: &mut [u8]| network.hide(bytes);
+        match &mut result {
+            Ok(outcome) => outcome.mask(&hide),
+            Err(error) => error.mask(&hide),
+        }
+    }
+    result
 }
 
 /// Counts a call among the running ones of its plugin until it is dropped.

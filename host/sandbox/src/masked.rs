@@ -3,11 +3,12 @@
 
 use crate::{
     bindings::completions::Completion,
+    denial::{Denial, HttpDenial, HttpUse},
     model::{
-        Body, Content, Failure, Message, Prompt, PromptResult, Question, ResourceContents, ResourceEntry, ResourceLink,
-        ResourceTemplate, Round, Tool, ToolResult,
+        Body, Content, Failure, Form, Media, Message, Page, Prompt, PromptArgument, PromptResult, Question,
+        ResourceContents, ResourceEntry, ResourceLink, ResourceTemplate, Round, Tool, ToolDetails, ToolResult,
     },
-    operation::{Listing, Outcome, PromptAnswer, ReadAnswer, ToolAnswer},
+    operation::{CallError, Listing, Outcome, PromptAnswer, ReadAnswer, ToolAnswer},
 };
 
 /// Changes bytes in place, and not how many there are.
@@ -47,6 +48,7 @@ impl<T: Masked> Masked for Vec<T> {
 
 impl<T: Masked> Masked for (String, T) {
     fn mask(&mut self, hide: Hide<'_>) {
+        self.0.mask(hide);
         self.1.mask(hide);
     }
 }
@@ -60,46 +62,77 @@ impl<T: Masked> Masked for Outcome<T> {
     }
 }
 
-/// Masks the fields of a record that hold texts. The others are numbers, and names that clients have to recognise.
+/// Masks the fields of a record that hold texts; the others are named too. A field that is added does not compile before it is in
+/// one of the two lists, of which the second follows a bar.
 macro_rules! fields {
-    ($($type:ident: $($field:ident),+;)+) => {
+    ($($type:ident: $($field:ident),+ $(| $($other:ident),+)?;)+) => {
         $(impl Masked for $type {
             fn mask(&mut self, hide: Hide<'_>) {
-                $(self.$field.mask(hide);)+
+                let Self { $($field,)+ $($($other: _,)+)? } = self;
+                $($field.mask(hide);)+
             }
         })+
     };
 }
 
 fields! {
-    Round: questions;
-    Failure: message, data;
-    ToolResult: content, structured, more;
+    Round: questions | state;
+    Failure: message, data | code;
+    ToolResult: content, structured, more | is_error;
     PromptResult: description, messages, more;
-    Message: content;
-    ResourceContents: uri, body, more;
-    ResourceLink: uri, name, more;
-    Completion: values;
+    Message: content | role;
+    Media: mime_type, data;
+    ResourceContents: uri, mime_type, body, more;
+    ResourceLink: uri, name, mime_type, more;
+    Completion: values | total, has_more;
     Listing: tools, resources, templates, prompts;
-    Tool: description, input_schema;
-    ResourceEntry: more;
-    ResourceTemplate: more;
-    Prompt: description;
+    Tool: name, description, input_schema, details;
+    ToolDetails: title, output_schema, more | hints, needs, task, ask_before_task;
+    ResourceEntry: uri, name, description, mime_type, more;
+    ResourceTemplate: uri_template, name, description, mime_type, more;
+    Prompt: name, description, params, more;
+    PromptArgument: name, description | required;
+    Form: message, schema;
+    Page: message, url;
+    HttpDenial: method, url | why;
+    HttpUse: method, authority | status, bytes_out, bytes_in, denied;
 }
 
 impl Masked for Question {
     fn mask(&mut self, hide: Hide<'_>) {
         match self {
-            Self::Form(form) => {
-                form.message.mask(hide);
-                form.schema.mask(hide);
-            }
-            Self::Page(page) => {
-                page.message.mask(hide);
-                page.url.mask(hide);
-            }
+            Self::Form(form) => form.mask(hide),
+            Self::Page(page) => page.mask(hide),
             Self::Sample(json) => json.mask(hide),
             Self::Roots => {}
+        }
+    }
+}
+
+impl Masked for CallError {
+    fn mask(&mut self, hide: Hide<'_>) {
+        match self {
+            Self::Failed(failure) => failure.mask(hide),
+            Self::Trap { message, detail } => {
+                message.mask(hide);
+                detail.mask(hide);
+            }
+            Self::Timeout(_)
+            | Self::Memory(_)
+            | Self::TotalMemory
+            | Self::Output(_)
+            | Self::NoInterface(_)
+            | Self::Exit(_)
+            | Self::Stopped => {}
+        }
+    }
+}
+
+impl Masked for Denial {
+    fn mask(&mut self, hide: Hide<'_>) {
+        match self {
+            Self::Http(denial) => denial.mask(hide),
+            Self::NoDirectory => {}
         }
     }
 }
@@ -135,7 +168,7 @@ impl Masked for Content {
     fn mask(&mut self, hide: Hide<'_>) {
         match self {
             Self::Text(text) | Self::Raw(text) => text.mask(hide),
-            Self::Image(media) | Self::Audio(media) => media.data.mask(hide),
+            Self::Image(media) | Self::Audio(media) => media.mask(hide),
             Self::Link(link) => link.mask(hide),
             Self::Embedded(contents) => contents.mask(hide),
         }
@@ -182,5 +215,36 @@ mod tests {
         });
         let told = format!("{outcome:?}").replace(&format!("{:?}", b"a ****** b".to_vec()), "******");
         assert!(!told.contains("secret") && told.matches("******").count() == 8, "{told}");
+    }
+
+    #[test]
+    fn everything_that_a_plugin_lists_and_tries_is_masked() {
+        let text = || String::from("a secret b");
+        let some = || Some(text());
+        let entry = ResourceEntry { uri: text(), name: text(), description: some(), mime_type: some(), more: some() };
+        let template = ResourceTemplate {
+            uri_template: text(),
+            name: text(),
+            description: some(),
+            mime_type: some(),
+            more: some(),
+        };
+        let params = vec![PromptArgument { name: text(), description: some(), required: true }];
+        let prompt = Prompt { name: text(), description: some(), params, more: some() };
+        let tool = Tool { name: text(), description: text(), input_schema: text(), details: None };
+        let mut listing =
+            Listing { tools: vec![tool], resources: vec![entry], templates: vec![template], prompts: vec![prompt] };
+        let url = Denial::Http(HttpDenial { method: text(), url: text(), why: crate::denial::HttpRefusal::NoRule });
+        let mut failed = (CallError::Trap { message: text(), detail: text() }, vec![url]);
+        let hide = |bytes: &mut [u8]| {
+            if let Some(at) = bytes.windows(6).position(|window| window == b"secret") {
+                bytes[at..at + 6].fill(b'*');
+            }
+        };
+        listing.mask(&hide);
+        failed.0.mask(&hide);
+        failed.1.mask(&hide);
+        let told = format!("{listing:?} {failed:?}");
+        assert!(!told.contains("secret") && told.matches("******").count() == 22, "{told}");
     }
 }

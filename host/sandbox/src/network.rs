@@ -14,6 +14,9 @@ pub trait Network: Send + Sync {
     /// Sends a request. Dropping the future ends the request.
     fn send(&self, request: http::Request<Body>) -> Sending;
 
+    /// Whether there is anything to hide.
+    fn hides(&self) -> bool;
+
     /// Hides in what a plugin says what only the network should know, without changing its length.
     fn hide(&self, bytes: &mut [u8]);
 

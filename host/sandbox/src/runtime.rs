@@ -125,6 +125,11 @@ impl Pace {
         }
     }
 
+    /// What follows takes longer than a tick.
+    pub(crate) fn overrun(&self) {
+        self.overran.store(true, Ordering::Relaxed);
+    }
+
     fn overran(&self) -> bool {
         self.overran.load(Ordering::Relaxed)
     }

@@ -96,6 +96,14 @@ impl CallState {
         }
     }
 
+    /// The same for a text of which only the beginning is passed on: what is cut off is not searched either, but for as much as may
+    /// belong to something that is hidden at the end of the rest.
+    fn shorten(&self, text: &mut String) {
+        text.truncate(text.floor_char_boundary(4 * MAX_EVENT_BYTES));
+        self.mask(text);
+        truncate(text);
+    }
+
     /// Ends the HTTP requests that are under way.
     fn end(&self) {
         if let Some(traffic) = &self.traffic {
@@ -342,8 +350,7 @@ impl host::Host for State {
     ) -> wasmtime::Result<()> {
         self.call.counts.logs = self.call.counts.logs.saturating_add(1);
         if self.call.counts.logs <= MAX_EVENTS {
-            self.call.mask(&mut message);
-            truncate(&mut message);
+            self.call.shorten(&mut message);
             let mut data = data.filter(|data| data.len() <= MAX_EVENT_BYTES);
             self.call.mask(&mut data);
             self.call.make_room().await;
@@ -358,8 +365,7 @@ impl host::Host for State {
             self.call.counts.progress += 1;
             self.call.counts.last_progress = Some(done);
             let message = message.map(|mut message| {
-                self.call.mask(&mut message);
-                truncate(&mut message);
+                self.call.shorten(&mut message);
                 message
             });
             self.call.make_room().await;
@@ -373,9 +379,10 @@ impl host::Host for State {
         Ok(())
     }
 
-    async fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
+    async fn resource_updated(&mut self, mut uri: String) -> wasmtime::Result<()> {
         if uri.len() <= MAX_URI_BYTES && self.call.counts.updates < MAX_EVENTS {
             self.call.counts.updates += 1;
+            self.call.mask(&mut uri);
             self.call.events.resource_updated(uri);
             // It takes a moment to find out whose resource this is, and a guest may call this function in a loop. So other
             // tasks get a chance in between.

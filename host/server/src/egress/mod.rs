@@ -2,7 +2,8 @@
 //!
 //! `rule` says which requests a plugin may make, `target` what a URL means, `header` which names of headers are the same, `address`
 //! which addresses may be reached; these are pure. `connect` and `tls` make connections, `secrets` fetches what is added to requests,
-//! `mask` keeps it out of what comes back, and `network` puts them together for one plugin.
+//! `mask` keeps it out of what comes back (`notation` says how servers may write it, `search` finds it, `masking` applies that to
+//! responses), and `network` puts them together for one plugin.
 //!
 //! Nothing is looked up, and no connection made, for a request that no rule allows. Plugins share neither connections nor what
 //! TLS remembers.
@@ -35,8 +36,11 @@ pub mod header;
 pub mod hint;
 pub mod line;
 pub mod mask;
+mod masking;
 pub mod network;
+mod notation;
 pub mod rule;
+mod search;
 pub mod secrets;
 pub mod target;
 pub mod tls;

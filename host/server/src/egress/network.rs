@@ -38,7 +38,8 @@ use super::{
     connect::{Allowed, Connector, Dialer, Proxy, Unconnected},
     header,
     line::{Holding, REQUESTED, REQUESTS, Used},
-    mask::{Masker, Masks},
+    mask::Masks,
+    masking::{Masking, mask_headers},
     rule::{self, HostPattern, Part, Rule, Template},
     secrets::{Secret, Vault},
     target::{Host, Scheme, Target},
@@ -254,9 +255,13 @@ impl Network for OfClient {
         Box::pin(async move { inner.send(request, party).await })
     }
 
+    fn hides(&self) -> bool {
+        self.inner.masks().is_some()
+    }
+
     fn hide(&self, bytes: &mut [u8]) {
         if let Some(masks) = self.inner.masks() {
-            masks.mask_in_place(bytes);
+            masks.mask(bytes);
         }
     }
 
@@ -331,8 +336,7 @@ impl Inner {
             return Err(Unsent::Denied(HttpRefusal::Unreadable(problem)));
         }
         mask_headers(&masks, &mut parts.headers);
-        let masked = Masking { inner: body, masker: Masker::new(masks), last: None, ended: false };
-        Ok(Response::from_parts(parts, masked.boxed_unsync()))
+        Ok(Response::from_parts(parts, Masking::new(body, masks).boxed_unsync()))
     }
 
     /// Why a request was not answered.
@@ -373,14 +377,6 @@ fn is_encoded(parts: &response::Parts) -> bool {
         parts.headers.get_all(name).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(plain.as_bytes()))
     };
     other(CONTENT_ENCODING, "identity") || other(TRANSFER_ENCODING, "chunked")
-}
-
-fn mask_headers(masks: &Masks, headers: &mut HeaderMap) {
-    for value in headers.values_mut() {
-        if let Ok(masked) = HeaderValue::from_bytes(&masks.mask(value.as_bytes())) {
-            *value = masked;
-        }
-    }
 }
 
 /// Which addresses a rule opens.
@@ -468,50 +464,5 @@ impl HttpBody for Watched {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
-    }
-}
-
-/// The body of a response, with secrets masked.
-struct Masking {
-    inner: Body,
-    masker: Masker,
-    /// What comes after the last data: trailers, or an error.
-    last: Option<Result<Frame<Bytes>, Error>>,
-    ended: bool,
-}
-
-impl HttpBody for Masking {
-    type Data = Bytes;
-    type Error = Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        loop {
-            if self.ended {
-                return Poll::Ready(self.last.take());
-            }
-            let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
-            let this = &mut *self;
-            let passed = match frame {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => this.masker.push(&data),
-                    Err(frame) => {
-                        this.ended = true;
-                        this.last = frame.into_trailers().ok().map(|mut trailers| {
-                            mask_headers(this.masker.masks(), &mut trailers);
-                            Ok(Frame::trailers(trailers))
-                        });
-                        this.masker.finish()
-                    }
-                },
-                other => {
-                    this.ended = true;
-                    this.last = other.and_then(Result::err).map(Err);
-                    this.masker.finish()
-                }
-            };
-            if !passed.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(passed))));
-            }
-        }
     }
 }

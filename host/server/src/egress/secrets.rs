@@ -153,7 +153,7 @@ fn read(path: &Path, is_credential: bool) -> Result<String> {
 }
 
 /// A secret's value.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Secret(Arc<str>);
 
 impl Secret {

@@ -147,6 +147,10 @@ impl Network for Followed {
         })
     }
 
+    fn hides(&self) -> bool {
+        self.inner.hides()
+    }
+
     fn hide(&self, bytes: &mut [u8]) {
         self.inner.hide(bytes);
     }
@@ -221,6 +225,10 @@ mod tests {
                     _ => std::future::pending().await,
                 }
             })
+        }
+
+        fn hides(&self) -> bool {
+            false
         }
 
         fn hide(&self, _: &mut [u8]) {}

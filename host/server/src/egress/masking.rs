@@ -1,0 +1,88 @@
+//! Responses with secrets masked: headers, bodies and trailers.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::{Body as HttpBody, Frame};
+use wharf_sandbox::network::{Body, Error};
+
+use super::mask::{Masker, Masks};
+
+/// Masks secrets in names and values.
+pub fn mask_headers(masks: &Masks, headers: &mut HeaderMap) {
+    let mut last = None;
+    for (name, value) in std::mem::take(headers) {
+        // Of several values under one name, only the first comes with it.
+        if let Some(name) = name {
+            let mut bytes = name.as_str().as_bytes().to_vec();
+            masks.mask(&mut bytes);
+            last = HeaderName::from_bytes(&bytes).ok();
+        }
+        let mut bytes = value.as_bytes().to_vec();
+        masks.mask(&mut bytes);
+        if let (Some(name), Ok(value)) = (&last, HeaderValue::from_bytes(&bytes)) {
+            headers.append(name, value);
+        }
+    }
+}
+
+/// The body of a response, with secrets masked.
+pub struct Masking {
+    inner: Body,
+    masker: Masker,
+    /// What comes after the last data: trailers.
+    last: Option<Frame<Bytes>>,
+    ended: bool,
+}
+
+impl Masking {
+    pub fn new(inner: Body, masks: Arc<Masks>) -> Self {
+        Self { inner, masker: Masker::new(masks), last: None, ended: false }
+    }
+}
+
+impl HttpBody for Masking {
+    type Data = Bytes;
+    type Error = Error;
+
+    // How large it is, and whether it has ended, is not said in advance: headers say what is true of masked bodies too.
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        loop {
+            if self.ended {
+                return Poll::Ready(self.last.take().map(Ok));
+            }
+            let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+            let this = &mut *self;
+            let passed = match frame {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => this.masker.push(&data),
+                    Err(frame) => {
+                        this.ended = true;
+                        this.last = frame.into_trailers().ok().map(|mut trailers| {
+                            mask_headers(this.masker.masks(), &mut trailers);
+                            Frame::trailers(trailers)
+                        });
+                        this.masker.finish()
+                    }
+                },
+                // What was held back when a body breaks off may be the beginning of a secret, and is not passed on.
+                Some(Err(error)) => {
+                    this.ended = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => {
+                    this.ended = true;
+                    this.masker.finish()
+                }
+            };
+            if !passed.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(passed))));
+            }
+        }
+    }
+}
