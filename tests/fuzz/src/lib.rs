@@ -1,10 +1,12 @@
-//! What wharf reads from strangers: messages, headers, URIs, sealed state, configs, what plugins list and answer, and
-//! components. Each target takes any bytes; it fails by panicking, by taking for ever, or by growing.
+//! What wharf reads from strangers: messages, headers, URIs, sealed state, configs, what plugins list and answer,
+//! components, and answers of servers with secrets in them. Each target takes any bytes; it fails by panicking, by taking for ever, or by growing.
 //!
 //! Where there is somebody else to ask, the answers are compared: messages with serde_json as a whole, written texts with what
 //! is read back.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a target fails by panicking")]
+
+mod mask;
 
 use std::{path::Path, sync::LazyLock};
 
@@ -49,6 +51,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("content", content),
     ("component", component),
     ("audit", audit),
+    ("mask", mask::mask),
 ];
 
 pub fn nothing(_: &[u8]) {}

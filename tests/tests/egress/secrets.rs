@@ -57,8 +57,9 @@ async fn a_secret_is_sent_and_never_comes_back() {
     ] {
         assert_eq!(echoed["headers"].get(gone), None, "{echoed}");
     }
-    for path in ["/echo/base64", "/echo/hex", "/echo/percent", "/echo/split", "/echo/header", "/echo/trailers"] {
-        let answer = send(&mut pipe, json!({ "url": web.url(path), "headers": { "te": "trailers" } })).await.unwrap();
+    let forms = ["base64", "hex", "percent", "split", "header", "trailers", "name"];
+    for path in forms.map(|form| format!("/echo/{form}")) {
+        let answer = send(&mut pipe, json!({ "url": web.url(&path), "headers": { "te": "trailers" } })).await.unwrap();
         let all = answer.to_string();
         assert!(all.contains("*****"), "{path}: {all}");
         assert!(
@@ -66,6 +67,12 @@ async fn a_secret_is_sent_and_never_comes_back() {
             "{path}: {all}"
         );
     }
+    // Lengths that were announced are those that come, of a body that is empty too.
+    let answer = send(&mut pipe, json!({ "url": web.url("/echo") })).await.unwrap();
+    assert_eq!(answer["headers"]["content-length"], answer["length"].to_string(), "{answer}");
+    let empty = send(&mut pipe, json!({ "url": web.url("/echo/header"), "method": "HEAD" })).await.unwrap();
+    assert_eq!((&empty["status"], &empty["length"]), (&json!(200), &json!(0)), "{empty}");
+    assert_eq!(empty["headers"]["x-echo"], format!("Bearer {mask}"), "{empty}");
     let refused = send(&mut pipe, json!({ "url": web.url("/echo/gzip") })).await.unwrap_err();
     assert!(refused.contains("HttpResponseContentCoding"), "{refused}");
     let backwards: String = SECRET.chars().rev().collect();
@@ -76,6 +83,64 @@ async fn a_secret_is_sent_and_never_comes_back() {
     assert!(is_error(&failed) && text(&failed).contains(&mask) && !text(&failed).contains("s3cr3t"), "{failed}");
     let ended = pipe.close().await;
     assert!(!ended.log.contains("s3cr3t"), "{}", ended.log);
+}
+
+/// The pieces of the body that came, and why no more came.
+async fn pieces(pipe: &mut e2e::Pipe, url: String, most: Option<usize>) -> (Vec<String>, Value) {
+    let result = pipe.call("pieces", json!({ "url": url, "most": most })).await;
+    let told: Value = serde_json::from_str(text(&result)).unwrap_or_else(|_| panic!("{result}"));
+    let pieces = told["pieces"].as_array().unwrap().iter().map(|piece| piece.as_str().unwrap().to_owned()).collect();
+    (pieces, told["error"].clone())
+}
+
+/// A plugin that has a server repeat a guess at the end of an answer sees the same for each guess.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_ends_with_a_guess_does_not_tell_whether_it_is_right() {
+    let (folder, web) = (Folder::new(), Web::start().await);
+    config(&folder, &rules(&web), SOURCES);
+    let mut pipe = connected(&folder, &[("WHARF_TEST_API", SECRET)]).await;
+    for padding in [0, 700] {
+        for length in 1..SECRET.len() {
+            let right = &SECRET[..length];
+            // The next of the characters that the secret has here.
+            let last = right.chars().last().unwrap();
+            let other = match last {
+                '0'..='8' | 'a'..='y' => char::from(last as u8 + 1),
+                'z' => 'a',
+                '9' => '0',
+                _ => '.',
+            };
+            let wrong = format!("{}{other}", &right[..length - 1]);
+            let mut seen = Vec::new();
+            for guess in [right, &wrong] {
+                let url = web.url(&format!("/echo/missing?{}{guess}", "x".repeat(padding)));
+                let (pieces, error) = pieces(&mut pipe, url, None).await;
+                assert_eq!(error, Value::Null);
+                assert!(pieces.concat().ends_with(guess), "{pieces:?}");
+                seen.push(pieces.iter().map(String::len).collect::<Vec<_>>());
+            }
+            assert_eq!(seen[0], seen[1], "{right} is told from {wrong}");
+        }
+    }
+    let whole = web.url(&format!("/echo/missing?{SECRET}"));
+    let (pieces, _) = pieces(&mut pipe, whole, None).await;
+    assert_eq!(pieces.concat(), format!("there is no page {}", "*".repeat(SECRET.len())), "all of it is masked");
+    pipe.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_passed_on_when_they_come_and_half_a_secret_is_not() {
+    let (folder, web) = (Folder::new(), Web::start().await);
+    config(&folder, &rules(&web), SOURCES);
+    let mut pipe = connected(&folder, &[("WHARF_TEST_API", SECRET)]).await;
+    // The server sends nothing more.
+    let (events, _) = pieces(&mut pipe, web.url("/echo/events"), Some(1)).await;
+    assert_eq!(events, ["data: one\n\n"]);
+    let (pieces, error) = pieces(&mut pipe, web.url("/echo/broken"), None).await;
+    assert!(error.is_string(), "the guest is told that it broke off: {error}");
+    let all = pieces.concat();
+    assert!(all.starts_with("xxx") && !all.contains("ghp_") && !all.contains("Bearer"), "{all}");
+    pipe.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -213,6 +213,33 @@ fn echo(path: &str, headers: &HeaderMap, uri: &str, body: &[u8]) -> Response {
                 text.into_bytes().into_iter().map(|byte| Ok::<_, Infallible>(Bytes::from(vec![byte]))).collect();
             Body::from_stream(stream::iter(bytes)).into_response()
         }
+        // What it was asked for stands at the end, as in many errors.
+        "/echo/missing" => {
+            let asked = uri.split_once('?').map_or("", |(_, query)| query);
+            (StatusCode::NOT_FOUND, format!("there is no page {asked}")).into_response()
+        }
+        "/echo/events" => {
+            let events = stream::iter([Ok::<_, Infallible>(Bytes::from("data: one\n\n"))]).chain(stream::pending());
+            ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
+        }
+        "/echo/broken" => {
+            let half = authorization.len() - 8;
+            let text = [&[b'x'; 600], authorization.get(..half).unwrap_or_default()].concat();
+            // The second piece comes when the first has been sent.
+            let broken = stream::iter([0, 1]).then(move |at| {
+                let text = Bytes::from(text.clone());
+                async move {
+                    tokio::task::yield_now().await;
+                    if at == 0 { Ok(text) } else { Err(std::io::Error::other("broken")) }
+                }
+            });
+            Body::from_stream(broken).into_response()
+        }
+        "/echo/name" => {
+            let name: String = authorization.iter().map(|byte| format!("{byte:02x}")).collect();
+            let name = axum::http::HeaderName::from_bytes(format!("x-{name}").as_bytes()).unwrap();
+            ([(name, "value")], "see the header").into_response()
+        }
         "/echo/header" => {
             let mut response = String::from("see the header").into_response();
             response.headers_mut().insert("x-echo", authorization.as_slice().try_into().unwrap());

@@ -47,6 +47,16 @@ struct Many {
 #[derive(Deserialize, JsonSchema)]
 #[serde(crate = "wharf_sdk::serde")]
 #[schemars(crate = "wharf_sdk::schemars")]
+struct Pieces {
+    url: String,
+    /// Stop after so many pieces.
+    #[serde(default)]
+    most: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(crate = "wharf_sdk::serde")]
+#[schemars(crate = "wharf_sdk::schemars")]
 struct Upload {
     url: String,
     /// How many bytes to send before it ends.
@@ -211,6 +221,29 @@ impl Plugin {
             Ok(bytes.len())
         });
         length.map(|length| length.to_string()).map_err(Error::Failed)
+    }
+
+    /// Sends a request, and answers with the pieces in which the body of the response came.
+    fn pieces(args: Pieces) -> Result<String> {
+        let pieces = request(&args.url, "GET", &BTreeMap::new()).and_then(|request| {
+            let sent = outgoing_handler::handle(request, None).map_err(|error| format!("{error:?}"))?;
+            let body = wait(&sent)?.consume().map_err(|()| "consumed")?;
+            let stream = body.stream().map_err(|()| "no stream")?;
+            let mut pieces = Vec::new();
+            let mut error = None;
+            while args.most.is_none_or(|most| pieces.len() < most) {
+                match stream.blocking_read(1 << 20) {
+                    Ok(bytes) => pieces.push(String::from_utf8_lossy(&bytes).into_owned()),
+                    Err(StreamError::Closed) => break,
+                    Err(failed) => {
+                        error = Some(told(failed));
+                        break;
+                    }
+                }
+            }
+            Ok(json!({ "pieces": pieces, "error": error }).to_string())
+        });
+        pieces.map_err(Error::Failed)
     }
 
     /// Sends many requests at once, and answers how many of each status or error came back.
