@@ -7,7 +7,7 @@ use std::{
     io::{Read, Write},
     os::unix::{
         ffi::OsStrExt,
-        fs::{OpenOptionsExt, symlink},
+        fs::{OpenOptionsExt, PermissionsExt, symlink},
     },
     path::{Component, Path, PathBuf},
 };
@@ -152,9 +152,9 @@ impl Below {
                 }
                 FileType::RegularFile => {
                     let file = self.file(name.as_os_str())?.with_context(|| format!("{}: it is gone", shown()))?;
-                    let mode = fstat(&file).with_context(shown)?.st_mode & 0o777;
+                    let mode = file.metadata().with_context(shown)?.permissions().mode() & 0o777;
                     let mut new = std::fs::OpenOptions::new();
-                    let mut new = new.write(true).create_new(true).mode(u32::from(mode) | 0o200).open(&place)?;
+                    let mut new = new.write(true).create_new(true).mode(mode | 0o200).open(&place)?;
                     let copied = std::io::copy(&mut file.take(left.bytes.saturating_add(1)), &mut new);
                     let copied = copied.with_context(shown)?;
                     left.bytes = left.bytes.checked_sub(copied).context("its files are too large together")?;

@@ -26,7 +26,8 @@ impl Place {
         self.below.shown(&self.path)
     }
 
-    fn new(&self) -> PathBuf {
+    /// Where a new one lies until a person takes it.
+    fn pending(&self) -> PathBuf {
         self.path.with_added_extension("new")
     }
 }
@@ -83,12 +84,12 @@ impl Pending {
     /// Writes it in the place of the old one.
     pub fn take(&self) -> Result<()> {
         self.place.below.replace(&self.place.path, self.text.as_bytes())?;
-        self.place.below.remove(&self.place.new())
+        self.place.below.remove(&self.place.pending())
     }
 
     /// Writes it beside the old one.
     pub fn keep(&self) -> Result<()> {
-        self.place.below.replace(&self.place.new(), self.text.as_bytes())
+        self.place.below.replace(&self.place.pending(), self.text.as_bytes())
     }
 }
 
@@ -100,7 +101,7 @@ pub fn compare(place: &Place, answered: &Value, mode: Mode) -> Result<Compared> 
     let same = |before: &String| serde_json::from_str::<Value>(before).is_ok_and(|before| before == *answered);
     if before.as_ref().is_some_and(same) {
         if mode != Mode::Leave {
-            place.below.remove(&place.new())?;
+            place.below.remove(&place.pending())?;
         }
         return Ok(Compared::Same);
     }
