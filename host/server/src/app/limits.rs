@@ -1,6 +1,7 @@
 //! The table of everything bounded that clients or plugins share, docs/limits.md. It is made of the rules that stand beside the pools.
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests read the sources and write the table")]
 mod tests {
     use std::{env, fmt::Write, fs, path::Path};
 

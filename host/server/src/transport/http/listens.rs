@@ -47,7 +47,7 @@ impl Listens {
     pub fn take(&self, party: Party, over: CancellationToken) -> Result<Listen, Full> {
         let occupant = Open { began: Instant::now(), over: over.clone(), waits: Box::new(|| true) };
         let (place, _) = self.0.take_for(party, Arc::new(occupant))?;
-        Ok(Listen { place: place, over })
+        Ok(Listen { place, over })
     }
 }
 
