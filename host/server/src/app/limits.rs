@@ -7,7 +7,16 @@ mod tests {
 
     use wharf_sandbox::places::Rule;
 
-    use crate::{client::seat, plugins::served, transport::http};
+    use crate::{
+        approvals::{self, kept, remembered, ticket},
+        auth,
+        client::seat,
+        egress::{connect, line},
+        plugins::served,
+        tasks,
+        telemetry::metrics,
+        transport::http,
+    };
 
     const FILE: &str = "docs/limits.md";
     /// The variable that says to write it.
@@ -25,6 +34,26 @@ mod tests {
         &served::CHECKS,
         &served::RESULTS,
         &served::TASKS,
+        // Tasks and approvals.
+        &tasks::KEPT,
+        &tasks::RUNNING,
+        &approvals::COMMANDS,
+        &approvals::WAITING,
+        &remembered::REMEMBERED,
+        &ticket::USED,
+        &kept::FILE,
+        // Tokens.
+        &auth::ASKED,
+        &auth::WAITING_TO_ASK,
+        &auth::FETCHES,
+        &auth::GOOD,
+        &auth::BAD,
+        // The way out of plugins, and what is counted of them.
+        &connect::CONNECTIONS,
+        &connect::LOOK_UPS,
+        &line::REQUESTS,
+        &metrics::SERIES,
+        &metrics::PLUGINS,
     ];
 
     /// The files that bound something with a bare semaphore, and why no client can keep another from it.
@@ -41,10 +70,6 @@ mod tests {
         ("host/sandbox/src/traffic.rs", "requests of one call"),
         ("host/sandbox/src/sandbox.rs", "calls of all plugins at once"),
         ("host/sandbox/src/load.rs", "calls of one plugin at once"),
-        ("host/server/src/auth/introspection.rs", "tokens that are asked about"),
-        ("host/server/src/tasks/mod.rs", "tasks under way"),
-        ("host/server/src/approvals/mod.rs", "programs for approvals"),
-        ("host/server/src/egress/connect.rs", "look-ups and connections of plugins"),
     ];
 
     fn root() -> &'static Path {

@@ -41,7 +41,10 @@ mod verified;
 
 pub use self::{
     identity::{Caller, Identity, Refused},
+    introspection::{ASKED, WAITING_TO_ASK},
+    keys::FETCHES,
     settings::Settings,
+    verified::{BAD, GOOD},
 };
 
 /// What checks tokens, for as long as wharf runs.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 pub use self::{
     counted::Counters,
+    counted::{PLUGINS, SERIES},
     family::{Family, Kind, Labels, Point, Value},
     gauges::{Lost, Sources},
     store::BOUNDS,
