@@ -20,7 +20,8 @@ async fn answered(began: Instant, mut exchange: Exchange) -> Result<Duration, St
     if exchange.status() != 200 {
         return Err(format!("{} {}", exchange.status(), exchange.text().await));
     }
-    let message = if exchange.is_stream() { exchange.event().await.expect("an event") } else { exchange.json().await };
+    let message =
+        if exchange.is_stream() { exchange.event().await.ok_or("the stream ended")? } else { exchange.json().await };
     if message.get("error").is_some() { Err(message.to_string()) } else { Ok(began.elapsed()) }
 }
 
@@ -71,7 +72,7 @@ async fn takes(ann: &Client<'_>, greed: Greed) -> Vec<Exchange> {
             }
         }
         Greed::LongCallsAndLeaves | Greed::QuestionsAndLeaves => {
-            let session = ann.initialize().await.ok().expect("a session");
+            let session = ann.initialize().await.ok().unwrap();
             let asks = matches!(greed, Greed::QuestionsAndLeaves);
             let params = || if asks { json!({ "name": "show_introduce", "arguments": {} }) } else { sleep() };
             // The response begins when a question is asked, or after a moment. Only then does she leave.

@@ -33,8 +33,9 @@ use super::{
     listens::{Listen, Listens},
     refused::{Refused, json},
     reply::{First, Reply, Running, Work, accepted, answered, event_stream},
-    resume::{EventLog, Streams},
+    resume::Streams,
     sessions::Sessions,
+    waits::{Lasting, MADE_ROOM, Place, WaitedFor},
 };
 use crate::{
     auth::Caller,
@@ -44,10 +45,10 @@ use crate::{
         refusals::{Reason, What},
     },
     client::{
-        context::{By, Context, ItsSeat, Sitting},
+        context::{By, Context, ItsSeat},
         notifier::Feed,
         outbox::{Outbox, Queued},
-        seat::{Left, Seats, Taken, no_place},
+        seat::{Seats, Taken, no_place},
         server::Server,
         session::Session,
     },
@@ -63,15 +64,8 @@ const STREAM_AFTER: Duration = Duration::from_millis(100);
 /// How long the stream for changes is kept going after its client was cut off.
 const TAKE_UP: Duration = Duration::from_secs(60);
 
-/// The answer to a request that was ended for another one.
-const MADE_ROOM: &str = "the request was ended: its client was gone, and another client needed its place";
-
 const NO_SESSION: What =
     What::new("a session, because the client has its part of them in use, or all are", Reason::Other("sessions"));
-
-/// Marks a response that goes on for as long as its client listens.
-#[derive(Clone, Copy)]
-pub struct Lasting;
 
 /// Where a message comes from, and what is charged for it.
 struct From<'a> {
@@ -485,34 +479,6 @@ impl Endpoint {
         let session = self.session(headers, visitor)?;
         self.sessions.end(&session);
         Ok(StatusCode::NO_CONTENT.into_response())
-    }
-}
-
-/// What a modern request holds while it is answered.
-enum Place {
-    Sits(#[expect(dead_code, reason = "held until it is dropped")] Sitting),
-    Listens(#[expect(dead_code, reason = "held until it is dropped")] Listen),
-}
-
-/// The client of legacy requests that wait for their answers. When this is dropped, the client has its answers, is gone for good, or
-/// has a stream to which it may come back; then its places give way while nobody reads the stream.
-struct WaitedFor<'a> {
-    seats: &'a [ItsSeat],
-    stream: Option<Arc<EventLog>>,
-}
-
-impl Drop for WaitedFor<'_> {
-    fn drop(&mut self) {
-        for seat in self.seats {
-            let left = match &self.stream {
-                None => Left::for_good(seat.clone()),
-                Some(log) => {
-                    let log = Arc::clone(log);
-                    Left { seat: seat.clone(), gone: Box::new(move || log.unread_for()) }
-                }
-            };
-            seat.give_way(Arc::new(left));
-        }
     }
 }
 

@@ -27,3 +27,4 @@ pub mod sse_legacy;
 mod status;
 pub mod tls;
 mod unsent;
+mod waits;

@@ -13,13 +13,14 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{
     card,
-    endpoint::{Endpoint, Lasting, SESSION_HEADER, Visitor},
+    endpoint::{Endpoint, SESSION_HEADER, Visitor},
     entry::{Entered, enter},
     headers::REQUEST_ID,
     health, login,
     refused::Refused,
     reply::ending,
     sse_legacy,
+    waits::Lasting,
 };
 use crate::client::server::Server;
 
