@@ -14,6 +14,7 @@ pub mod parent;
 pub mod party;
 pub mod paths;
 pub mod pattern;
+pub mod places;
 pub mod principal;
 pub mod program;
 pub mod quota;

@@ -23,7 +23,6 @@ use wharf_protocol::{
     notification::Told,
     revision::Era,
 };
-use wharf_sandbox::places::Full;
 
 use super::{
     access_log::Noted,
@@ -42,6 +41,7 @@ use crate::{
     base::{
         ledger::{Accounts, Charge, no_room},
         party::Party,
+        places::Full,
         refusals::{Reason, What},
     },
     client::{

@@ -6,9 +6,11 @@ use std::{
 };
 
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::places::{Full, GivesWay, Occupant, Place, Places, Rule};
 
-use crate::base::party::Party;
+use crate::base::{
+    party::Party,
+    places::{Full, GivesWay, Occupant, Place, Places, Rule},
+};
 
 pub static LISTENING: Rule = Rule {
     of: "open streams for changes",

@@ -21,7 +21,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{Feature, Revision};
-use wharf_sandbox::places::Rule;
 
 use super::{
     body::Hold,
@@ -32,6 +31,7 @@ use crate::{
     base::{
         ledger::{Account, Charge},
         party::Party,
+        places::Rule,
     },
     client::session::Session,
 };

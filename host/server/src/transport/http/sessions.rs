@@ -12,10 +12,13 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::places::{Full, GivesWay, Occupant, Place, Places, Rule};
 
 use crate::{
-    base::{party::Party, principal::Principal},
+    base::{
+        party::Party,
+        places::{Full, GivesWay, Occupant, Place, Places, Rule},
+        principal::Principal,
+    },
     client::session::Session,
 };
 
