@@ -25,6 +25,7 @@ mod tests {
     /// All rules, in the order of the table. A rule that is not here fails the test.
     const RULES: &[&Rule] = &[
         // Clients over HTTP.
+        &http::connections::CONNECTIONS,
         &seat::UNDER_WAY,
         &seat::WAITING,
         &http::sessions::OPEN,
@@ -84,6 +85,8 @@ mod tests {
             One that holds *n* places gets another one only while *n* is less than three times the number of free places. So one alone\n\
             can hold three quarters, two greedy ones three sevenths each, and ten greedy ones together leave one place in 31 free, for those\n\
             that hold few. A pool of fewer than four places keeps nothing for others; those that wait have turns.\n\n\
+            Memory has no places. A client gets more bytes of `total_host_memory_mib` only while it holds no more of them than are free then: one\n\
+            alone can hold a half, two greedy ones a third each, ten an eleventh each. docs/operations.md says what they are for.\n\n\
             This table is made of the code: `WRITE_LIMITS=1 cargo test --lib the_table_of_limits`.\n\n\
             | what | how many | part of each | given back | while a person is asked | when the client is gone | makes room |\n\
             |---|---|---|---|---|---|---|\n"
