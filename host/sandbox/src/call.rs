@@ -82,9 +82,9 @@ impl Plugin {
         let sandbox = &self.0.code.0.sandbox;
         let (traces, pace) = (Traces::default(), Arc::new(Pace::new(&sandbox.ticks)));
         let network = scope.network.clone();
-        let traffic = network.as_ref().map(|network| {
-            Traffic::new(Arc::clone(network), limits.http, sandbox.total_memory.clone(), traces.clone())
-        });
+        let traffic = network
+            .as_ref()
+            .map(|network| Traffic::new(Arc::clone(network), limits.http, sandbox.memory.of(party), traces.clone()));
         let state = CallState::new(events, traces.clone(), Arc::clone(&pace), traffic);
         let run = self.clone().run(operation, scope, state, client, party);
         let run = masked::<O>(run, network.clone(), Arc::clone(&pace));
@@ -151,7 +151,8 @@ impl Plugin {
         let _running = Running::new(&self.0.running);
         let _slot = self.slot(party).await;
         call.begin();
-        let Sandbox { warm, total_memory, handles, .. } = &*code.sandbox;
+        let Sandbox { warm, memory, handles, .. } = &*code.sandbox;
+        let own_memory = memory.of(party);
         let key = client.zip(scope.reach()).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
         let part = handles.take();
         let kept = key.as_ref().and_then(|key| warm.take(key)).filter(|kept| part.covers(kept.handles_limit()));
@@ -159,10 +160,10 @@ impl Plugin {
         let transfer = self.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES);
         let needed = if kept.is_some() { transfer } else { transfer.saturating_add(self.0.spec.limits.memory_bytes) };
         // Instances that are only kept for later calls make room for one that runs.
-        if total_memory.left() < needed {
+        if memory.whole().left() < needed {
             warm.clear();
         }
-        let _transfer = total_memory.charge(transfer).map_err(|_| CallError::TotalMemory)?;
+        let _transfer = own_memory.charge(transfer).map_err(|_| CallError::TotalMemory)?;
         let reused = kept.is_some();
         let mut instance = match kept {
             Some(mut instance) => {
@@ -172,7 +173,7 @@ impl Plugin {
             None => {
                 let process = operation.process(&about)?;
                 let plugin = (&self.0.spec, &self.0.settings);
-                let state = State::new(scope, plugin, &code.sandbox.total_memory, process, part, call);
+                let state = State::new(scope, plugin, &own_memory, process, part, call);
                 Instance::start(&code.linked, &self.0.spec.limits, state).await?
             }
         };

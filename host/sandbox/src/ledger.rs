@@ -5,10 +5,9 @@
 //! charge that does not fit into all of them changes none. Nobody waits for room here: the caller is told at once that there is
 //! none.
 //!
-//! An account lies in another either as a share, which has a limit of its own, or as a part. A part may hold at most as many bytes as
-//! are free around it once it holds them: one part alone holds a half, two hold a third each, and ten hold an eleventh each, so that as
-//! much as one of them holds is always free for others. It is the rule of [`crate::places`], with one instead of three times what is
-//! free, because what is charged here differs much in size.
+//! An account lies in another either as a share, which has a limit of its own, or as a part. A part may hold at most so many times as
+//! many bytes as are free around it once it holds them. With once as many, one part alone holds a half, two hold a third each, and ten
+//! hold an eleventh each, so that as much as one of them holds is always free for others. It is the rule of [`crate::places`].
 
 use std::sync::{
     Arc,
@@ -24,8 +23,8 @@ struct Share {
     limit: usize,
     used: AtomicUsize,
     around: Option<Account>,
-    /// Whether it may hold only as much as is free around it.
-    is_part: bool,
+    /// How many times as much as is free around it it may hold, if that bounds it.
+    times_free: Option<usize>,
 }
 
 /// Why a charge was refused.
@@ -56,18 +55,24 @@ pub enum Full {
 impl Account {
     /// An account that lies in no other, of `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: None, is_part: false }))
+        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: None, times_free: None }))
     }
 
     /// An account within this one. It may hold `limit` bytes, if this one has room for them when they are charged.
     pub fn share(&self, limit: usize) -> Self {
-        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: Some(self.clone()), is_part: false }))
+        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: Some(self.clone()), times_free: None }))
     }
 
-    /// An account within this one. It may hold as many bytes as are still free in this one when it holds them.
-    pub fn part(&self) -> Self {
-        let limit = self.limit() / 2;
-        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: Some(self.clone()), is_part: true }))
+    /// An account within this one. It may hold `times_free` times as many bytes as are still free in this one when it holds them.
+    pub fn part(&self, times_free: usize) -> Self {
+        let limit = self.limit() / (times_free + 1) * times_free;
+        let (used, around) = (AtomicUsize::new(0), Some(self.clone()));
+        Self(Arc::new(Share { limit, used, around, times_free: Some(times_free) }))
+    }
+
+    /// Whether it is of no use to keep this handle: it holds nothing, and nobody else has another one.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.used() == 0 && Arc::strong_count(&self.0) == 1
     }
 
     /// How many bytes it may hold.
@@ -97,13 +102,13 @@ impl Account {
     }
 
     fn take(&self, bytes: usize) -> Result<(), Full> {
-        let Share { limit, used, around, is_part } = &*self.0;
+        let Share { limit, used, around, times_free } = &*self.0;
         // What is free around it may change meanwhile. Then a part gets a charge more or less than it should, but all parts together
         // never more than there is.
-        let free = around.as_ref().filter(|_| *is_part).map(Self::left);
+        let free = around.as_ref().zip(*times_free).map(|(around, times)| (around.left(), times));
         let within = |used: usize| {
             let sum = used.checked_add(bytes).filter(|sum| sum <= limit)?;
-            free.is_none_or(|free| sum <= free.saturating_sub(bytes)).then_some(sum)
+            free.is_none_or(|(free, times)| sum <= free.saturating_sub(bytes).saturating_mul(times)).then_some(sum)
         };
         if let Err(used) = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
             if bytes > *limit {
@@ -112,9 +117,9 @@ impl Account {
             return Err(match (around, free) {
                 (None, _) => Full::Whole { limit: *limit },
                 (Some(_), None) => Full::Share { limit: *limit },
-                (Some(around), Some(free)) => {
-                    // A half of what is left to it and to whatever is still to come.
-                    let share = (free + used) / 2;
+                (Some(around), Some((free, times))) => {
+                    // Its part of what is left to it and to whatever is still to come.
+                    let share = (free + used) / (times + 1) * times;
                     // If it would not get these bytes even if it held none, the others hold too much.
                     if bytes > share {
                         Full::Whole { limit: around.limit() }
@@ -208,7 +213,7 @@ mod tests {
     fn parts_leave_as_much_free_as_each_holds() {
         for greedy in [1, 2, 3, 10, 100] {
             let whole = Account::new(1 << 20);
-            let parts: Vec<Account> = (0..greedy).map(|_| whole.part()).collect();
+            let parts: Vec<Account> = (0..greedy).map(|_| whole.part(1)).collect();
             let mut held = Vec::new();
             loop {
                 let before = held.len();
@@ -223,14 +228,14 @@ mod tests {
             }
             let error = parts[0].charge(64).unwrap_err();
             assert!(matches!(error, Full::Share { limit } if limit.abs_diff(each) <= 128), "{greedy} parts: {error}");
-            assert!(whole.part().charge(each / 2 - 128).is_ok(), "{greedy} parts leave room for another");
+            assert!(whole.part(1).charge(each / 2 - 128).is_ok(), "{greedy} parts leave room for another");
         }
     }
 
     #[test]
     fn who_is_to_blame_is_told() {
         let whole = Account::new(1000);
-        let (one, other) = (whole.part(), whole.part());
+        let (one, other) = (whole.part(1), whole.part(1));
         assert_eq!(one.charge(501).unwrap_err(), Full::TooLarge { wanted: 501, limit: 500 });
         let held = one.charge(500).unwrap();
         assert_eq!(one.charge(1).unwrap_err(), Full::Share { limit: 500 });
@@ -251,7 +256,7 @@ mod tests {
         let whole = Account::new(1000);
         std::thread::scope(|scope| {
             for number in 0..4 {
-                let share = if number % 2 == 0 { whole.share(400) } else { whole.part() };
+                let share = if number % 2 == 0 { whole.share(400) } else { whole.part(1) };
                 let whole = &whole;
                 scope.spawn(move || {
                     for round in 0..2000 {

@@ -35,6 +35,7 @@ pub mod network;
 mod operation;
 mod output;
 mod outside;
+mod parts;
 pub mod places;
 mod retained;
 mod runtime;

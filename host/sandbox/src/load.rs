@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// Running calls of one plugin.
-pub(crate) static CALLS: Rule = Rule {
+pub static CALLS: Rule = Rule {
     of: "running calls of one plugin",
     number: "`concurrency` in [limits] or [plugins.ID.limits]",
     taker: "client",
@@ -83,7 +83,7 @@ pub(crate) struct PluginInner {
 impl PluginInner {
     pub(crate) fn about(&self) -> About<'_> {
         let CodeInner { linked, sandbox, .. } = &*self.code.0;
-        About { linked, spec: &self.spec, served: self.served, total_memory: &sandbox.total_memory }
+        About { linked, spec: &self.spec, served: self.served, total_memory: sandbox.memory.whole() }
     }
 }
 

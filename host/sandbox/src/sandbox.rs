@@ -13,6 +13,7 @@ use crate::{
     instance::Instance,
     ledger::Account,
     load_error::EngineError,
+    parts::Parts,
     places::{Places, Rule},
     runtime::{GuestRuntime, Ticks},
     warm::{Bounds, Warm},
@@ -22,7 +23,7 @@ use crate::{
 const FIRST_SLOTS: usize = 16;
 
 /// Calls of all plugins that run.
-pub(crate) static SLOTS: Rule = Rule {
+pub static SLOTS: Rule = Rule {
     of: "running calls of all plugins",
     number: "`total_concurrency` in [limits]",
     taker: "client",
@@ -34,7 +35,7 @@ pub(crate) static SLOTS: Rule = Rule {
 };
 
 /// Running calls of plugins that had none running when the call began.
-pub(crate) static FIRST: Rule = Rule {
+pub static FIRST: Rule = Rule {
     of: "first calls of plugins while all other places are taken",
     number: "16, fixed",
     taker: "client",
@@ -84,7 +85,8 @@ pub struct Sandbox {
     pub(crate) first_slots: Arc<Places>,
     /// Instances that are kept from one call of a client to the next.
     pub(crate) warm: Arc<Warm<Instance>>,
-    pub(crate) total_memory: Account,
+    /// The memory of guests, with a part for each client.
+    pub(crate) memory: Parts,
     /// The account to which compiled code is charged.
     pub(crate) host_memory: Account,
     pub(crate) handles: Handles,
@@ -150,7 +152,7 @@ impl Sandbox {
             slots: Places::new(&SLOTS, slots),
             first_slots: Places::new(&FIRST, FIRST_SLOTS),
             warm,
-            total_memory: Account::new(config.total_memory_bytes - resting),
+            memory: Parts::new(Account::new(config.total_memory_bytes - resting)),
             host_memory: config.host_memory,
             handles: Handles::new(),
             runtime,
@@ -161,7 +163,7 @@ impl Sandbox {
 
     /// The memory of all guests together.
     pub fn guest_memory(&self) -> &Account {
-        &self.total_memory
+        self.memory.whole()
     }
 
     /// The engine for which artifacts are compiled; both engines accept them.

@@ -30,6 +30,9 @@ const COPIES: usize = 4;
 /// that has used up its part still gets small answers, such as the one that says so.
 const SMALL: usize = 64 << 10;
 
+/// How many times as much as is free one client may hold. What is charged here differs much in size, so it is less than for places.
+const TIMES_FREE: usize = 1;
+
 pub struct Ledger {
     whole: Account,
     plugins: Account,
@@ -136,7 +139,7 @@ impl Ledger {
         if clients.len() > 1024 {
             clients.retain(|_, entry| entry.held.strong_count() > 0 || entry.owes());
         }
-        let new = || Entry { all: self.whole.part(), small: self.small.part(), held: Weak::new() };
+        let new = || Entry { all: self.whole.part(TIMES_FREE), small: self.small.part(TIMES_FREE), held: Weak::new() };
         let entry = clients.entry(party).or_insert_with(new);
         if let Some(held) = entry.held.upgrade() {
             return Accounts(held);

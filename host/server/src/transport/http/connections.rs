@@ -17,14 +17,13 @@ use std::{
 use axum::extract::ConnectInfo;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::places::{self, Full, GivesWay, Occupant, Places, Rule};
 
-use super::unsent::Unsent;
 use crate::{
     base::{
         certificate::Certificate,
         ledger::{Accounts, Ledger},
         party::{Party, named, stranger},
+        places::{self, Full, GivesWay, Occupant, Places, Rule},
         principal::Principal,
     },
     client::server::Server,
@@ -113,8 +112,6 @@ pub struct Peer {
     stalled: AtomicU64,
     /// The certificate that the client showed.
     certificate: OnceLock<Arc<Certificate>>,
-    /// Answers that are not sent completely.
-    pub unsent: Unsent,
     /// Cancelled when the connection must be ended to make room.
     pub end: CancellationToken,
 }
@@ -132,7 +129,6 @@ impl Peer {
             rests: AtomicU64::new(0),
             stalled: AtomicU64::new(0),
             certificate: OnceLock::new(),
-            unsent: Unsent::default(),
             end: CancellationToken::new(),
         }
     }

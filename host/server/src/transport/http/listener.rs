@@ -196,19 +196,20 @@ async fn http1<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, front: &Fro
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let unsent = Arc::default();
     let service = hyper::service::service_fn(async |request| {
         let mut response = front.answer(request, peer).await?;
         // A client that is told to close the connection sends its next request to a wharf that stays.
         if peer.has_asked_enough() || server.draining.is_cancelled() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        Ok::<_, Infallible>(response.map(|body| Kept::new(body, peer)))
+        Ok::<_, Infallible>(response.map(|body| Kept::new(body, &unsent)))
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(hyper_util::rt::TokioTimer::new())
         .header_read_timeout(HEADERS)
         .max_buf_size(BUFFER_BYTES)
-        .serve_connection(hyper_util::rt::TokioIo::new(Flushed::new(stream, peer)), service);
+        .serve_connection(hyper_util::rt::TokioIo::new(Flushed::new(stream, &unsent)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

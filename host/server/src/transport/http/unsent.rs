@@ -14,8 +14,6 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::connections::Peer;
-
 /// The bodies of a connection of which pieces may wait to be written.
 #[derive(Default)]
 pub struct Unsent(Mutex<Bodies>);
@@ -58,12 +56,12 @@ pub struct Kept {
     body: Body,
     begun: bool,
     ended: bool,
-    peer: Arc<Peer>,
+    unsent: Arc<Unsent>,
 }
 
 impl Kept {
-    pub fn new(body: Body, peer: &Arc<Peer>) -> Self {
-        Self { body, begun: false, ended: false, peer: Arc::clone(peer) }
+    pub fn new(body: Body, unsent: &Arc<Unsent>) -> Self {
+        Self { body, begun: false, ended: false, unsent: Arc::clone(unsent) }
     }
 }
 
@@ -71,7 +69,7 @@ impl Drop for Kept {
     fn drop(&mut self) {
         // One that was not taken to its end is given up together with its connection.
         if self.begun && (self.ended || self.body.is_end_stream()) {
-            self.peer.unsent.keep(std::mem::take(&mut self.body));
+            self.unsent.keep(std::mem::take(&mut self.body));
         }
     }
 }
@@ -105,19 +103,19 @@ impl HttpBody for Kept {
 /// A stream that tells its connection when all is written: the HTTP library flushes it only then.
 pub struct Flushed<S> {
     stream: S,
-    peer: Arc<Peer>,
+    unsent: Arc<Unsent>,
 }
 
 impl<S> Flushed<S> {
-    pub fn new(stream: S, peer: &Arc<Peer>) -> Self {
-        Self { stream, peer: Arc::clone(peer) }
+    pub fn new(stream: S, unsent: &Arc<Unsent>) -> Self {
+        Self { stream, unsent: Arc::clone(unsent) }
     }
 }
 
 impl<S> Drop for Flushed<S> {
     fn drop(&mut self) {
-        // Requests that go on without the connection keep the peer.
-        self.peer.unsent.sent(true);
+        // Requests that go on without the connection hold this too.
+        self.unsent.sent(true);
     }
 }
 
@@ -142,7 +140,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Flushed<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        self.peer.unsent.sent(false);
+        self.unsent.sent(false);
         Poll::Ready(Ok(()))
     }
 
@@ -158,25 +156,23 @@ mod tests {
 
     use super::*;
     use crate::{
-        base::ledger::Ledger,
-        methods::response::Text,
-        transport::http::{
-            body::{Hold, Pieces},
-            connections::{Connections, Remote},
+        base::{
+            ledger::Ledger,
+            party::{Party, named},
         },
+        methods::response::Text,
+        transport::http::body::{Hold, Pieces},
     };
 
-    fn peer() -> (Arc<Ledger>, Arc<Peer>) {
-        let ledger = Ledger::new(1 << 20);
-        let place = Connections::new(1).enter(Remote::Local(0), &ledger).unwrap();
-        (ledger, Arc::clone(&place.peer))
+    fn client() -> Party {
+        named("ann")
     }
 
     /// An answer for which something is charged.
-    fn answer(peer: &Arc<Peer>, ledger: &Ledger) -> Kept {
-        let charge = ledger.message(peer.of_address(), 1000).ok();
+    fn answer(unsent: &Arc<Unsent>, ledger: &Arc<Ledger>) -> Kept {
+        let charge = ledger.message(&ledger.client(client()), 1000).ok();
         let hold = Hold { charge, ..Hold::default() };
-        Kept::new(Body::new(Pieces::new(Text::Whole("a".repeat(1000)), hold)), peer)
+        Kept::new(Body::new(Pieces::new(Text::Whole("a".repeat(1000)), hold)), unsent)
     }
 
     fn taken(mut kept: Kept) {
@@ -186,22 +182,22 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_held_until_it_is_written() {
-        let (ledger, peer) = peer();
+        let (ledger, unsent) = (Ledger::new(1 << 20), Arc::default());
         let used = || ledger.whole().used();
-        let mut stream = Flushed::new(tokio::io::sink(), &peer);
+        let mut stream = Flushed::new(tokio::io::sink(), &unsent);
         for _ in 0..2 {
-            taken(answer(&peer, &ledger));
+            taken(answer(&unsent, &ledger));
         }
         assert_eq!(used(), 2000);
         assert!(Pin::new(&mut stream).poll_flush(&mut Context::from_waker(Waker::noop())).is_ready());
         assert_eq!(used(), 0);
-        drop(answer(&peer, &ledger));
+        drop(answer(&unsent, &ledger));
         assert_eq!(used(), 0, "what was not taken is not written");
-        taken(answer(&peer, &ledger));
+        taken(answer(&unsent, &ledger));
         assert_eq!(used(), 1000);
         drop(stream);
         assert_eq!(used(), 0, "nothing is written any more");
-        taken(answer(&peer, &ledger));
+        taken(answer(&unsent, &ledger));
         assert_eq!(used(), 0);
     }
 }

@@ -1,0 +1,71 @@
+//! The part of the guests' memory that the calls of each client have. Without it, a few calls of one client that fill their memory would
+//! take all there is, and calls of others would end for want of it.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+
+use crate::{ledger::Account, places::Party};
+
+/// How many times as much memory as is free the calls of one client may hold: alone three quarters, as of all places.
+const TIMES_FREE: usize = 3;
+/// From how many clients on those are looked for that hold nothing.
+const SWEEP_ABOVE_CLIENTS: usize = 1024;
+
+/// The accounts of all clients.
+pub(crate) struct Parts {
+    whole: Account,
+    clients: Mutex<HashMap<Party, Account>>,
+}
+
+impl Parts {
+    pub(crate) fn new(whole: Account) -> Self {
+        Self { whole, clients: Mutex::default() }
+    }
+
+    /// The memory of all calls together.
+    pub(crate) fn whole(&self) -> &Account {
+        &self.whole
+    }
+
+    /// The memory of a client's calls.
+    pub(crate) fn of(&self, party: Party) -> Account {
+        if party == Party::SOLE {
+            return self.whole.clone();
+        }
+        let mut clients = self.clients.lock();
+        if clients.len() > SWEEP_ABOVE_CLIENTS {
+            clients.retain(|_, account| !account.is_idle());
+        }
+        clients.entry(party).or_insert_with(|| self.whole.part(TIMES_FREE)).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_one_client_leave_memory_for_those_of_others() {
+        let parts = Parts::new(Account::new(64 << 20));
+        let (ann, ben) = (Party::of(1), Party::of(2));
+        let held: Vec<_> = std::iter::from_fn(|| parts.of(ann).charge(1 << 20).ok()).collect();
+        assert_eq!(held.len(), 48);
+        assert!(parts.of(ben).charge(8 << 20).is_ok());
+        drop(held);
+        assert!(parts.of(Party::SOLE).charge(64 << 20).is_ok(), "the only taker may have everything");
+    }
+
+    #[test]
+    fn clients_that_hold_nothing_are_forgotten() {
+        let parts = Parts::new(Account::new(1 << 20));
+        let kept = parts.of(Party::of(7));
+        let charge = parts.of(Party::of(8)).charge(1).unwrap();
+        for number in 100..=(100 + SWEEP_ABOVE_CLIENTS as u64) {
+            parts.of(Party::of(number));
+        }
+        assert!(parts.clients.lock().len() <= 4);
+        assert_eq!(parts.of(Party::of(8)).used(), 1);
+        drop((kept, charge));
+    }
+}

@@ -1,0 +1,276 @@
+//! Which takers get places, which wait, and which occupants are ended for them.
+
+use std::{
+    pin::Pin,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    task::{Context, Poll, Waker},
+};
+
+use super::*;
+
+static RULE: Rule = Rule {
+    of: "things",
+    number: "`things` in [test]",
+    taker: "client",
+    until: "it is dropped",
+    asking: "not held",
+    gone: "not held",
+    gives_way: "occupants that say so",
+    old: Duration::from_secs(60),
+};
+
+fn party(number: u64) -> Party {
+    Party::of(number)
+}
+
+fn fill(places: &Arc<Places>, number: u64) -> Vec<Place> {
+    std::iter::from_fn(|| places.take(party(number)).ok()).collect()
+}
+
+fn poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    match Pin::new(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn greedy_takers_leave_room_for_those_that_hold_little() {
+    for whole in [4, 8, 16, 64, 256, 1024] {
+        for greedy in 1..=10 {
+            let places = Places::new(&RULE, whole);
+            let mut held: Vec<Place> = Vec::new();
+            loop {
+                let more: Vec<Place> = (1..=greedy).filter_map(|one| places.take(party(one)).ok()).collect();
+                if more.is_empty() {
+                    break;
+                }
+                held.extend(more);
+            }
+            let spare = whole / (1 + TIMES_FREE * usize::try_from(greedy).unwrap());
+            let others: Vec<Place> = (100..).take(spare).filter_map(|one| places.take(party(one)).ok()).collect();
+            assert_eq!(others.len(), spare, "{whole} places, {greedy} greedy");
+        }
+    }
+}
+
+#[test]
+fn one_alone_gets_three_quarters_and_the_only_taker_everything() {
+    for (whole, most) in [(1, 1), (2, 2), (3, 3), (4, 3), (8, 6), (16, 12), (256, 192)] {
+        let places = Places::new(&RULE, whole);
+        let held = fill(&places, 1);
+        assert_eq!(held.len(), most, "of {whole}");
+        drop(held);
+        assert_eq!(places.taken(), 0);
+        let all: Vec<Place> = std::iter::from_fn(|| places.take(Party::SOLE).ok()).collect();
+        assert_eq!(all.len(), whole);
+    }
+    let places = Places::new(&RULE, 8);
+    let _held = fill(&places, 1);
+    assert_eq!(
+        places.take(party(1)).unwrap_err().to_string(),
+        "this client holds 6 of the 8 places for things, and the others are kept for other clients (`things` in [test])"
+    );
+}
+
+#[tokio::test]
+async fn the_taker_that_holds_least_is_next() {
+    let places = Places::new(&RULE, 4);
+    let mut held = fill(&places, 1);
+    let _other = places.take(party(2)).unwrap();
+    let [mut one, mut two, mut three] = [1, 2, 3].map(|number| Box::pin(places.wait(party(number))));
+    assert!(poll(&mut one).is_none() && poll(&mut two).is_none() && poll(&mut three).is_none());
+    held.pop();
+    assert!(poll(&mut one).is_none() && poll(&mut two).is_none());
+    let got = poll(&mut three);
+    assert!(got.is_some(), "it holds nothing");
+    drop((two, got));
+    assert!(poll(&mut one).is_some(), "nobody else waits");
+}
+
+#[tokio::test]
+async fn those_that_hold_the_same_have_turns() {
+    let places = Places::new(&RULE, 1);
+    let held = places.take(party(9)).unwrap();
+    let mut greedy: Vec<_> = (0..3).map(|_| Box::pin(places.wait(party(1)))).collect();
+    assert!(greedy.iter_mut().all(|wait| poll(wait).is_none()));
+    let mut modest = Box::pin(places.wait(party(2)));
+    assert!(poll(&mut modest).is_none());
+    drop(held);
+    let first = poll(&mut greedy[0]).expect("it came first");
+    assert!(poll(&mut modest).is_none());
+    drop(first);
+    assert!(poll(&mut greedy[1]).is_none(), "its party has had its turn");
+    drop(poll(&mut modest).expect("the other party's turn"));
+    drop(poll(&mut greedy[1]).expect("nobody else waits"));
+    assert!(poll(&mut greedy[2]).is_some());
+}
+
+#[test]
+fn a_taker_that_stops_waiting_loses_no_place() {
+    let places = Places::new(&RULE, 1);
+    let held = places.take(party(1)).unwrap();
+    let mut left = Box::pin(places.wait(party(2)));
+    assert!(poll(&mut left).is_none());
+    // It is given the place, and never looks.
+    drop(held);
+    assert_eq!(places.taken(), 1);
+    drop(left);
+    assert_eq!(places.taken(), 0);
+}
+
+struct Idle {
+    seconds: Option<u64>,
+    unused: bool,
+    comes_back: bool,
+    ended: AtomicBool,
+}
+
+impl Occupant for Idle {
+    fn gives_way(&self) -> Option<GivesWay> {
+        let idle = Duration::from_secs(self.seconds?);
+        Some(match (self.unused, self.comes_back) {
+            (true, _) => GivesWay::ToAnyone { idle },
+            (false, true) => GivesWay::ToOthers { idle },
+            (false, false) => GivesWay::ToSmaller { idle },
+        })
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a taker got, and whether it was ended.
+type Taken = (Place, Arc<Idle>);
+
+fn ended(taken: &Taken) -> bool {
+    taken.1.ended.load(Ordering::Relaxed)
+}
+
+fn take(places: &Arc<Places>, number: u64, seconds: Option<u64>, unused: bool) -> Option<Taken> {
+    let occupant = Arc::new(Idle { seconds, unused, comes_back: false, ended: AtomicBool::new(false) });
+    let (place, _) = places.take_for(party(number), Arc::clone(&occupant) as Arc<dyn Occupant>).ok()?;
+    Some((place, occupant))
+}
+
+#[test]
+fn idle_occupants_give_way_by_share_and_by_age() {
+    let places = Places::new(&RULE, 4);
+    let [young, old, busy] = [Some(10), Some(20), None].map(|idle| take(&places, 1, idle, false).unwrap());
+    let next = take(&places, 1, Some(5), false).unwrap();
+    assert!(ended(&old) && !ended(&young), "beyond its part, a taker's own oldest makes room");
+    let _other = take(&places, 2, Some(1), false).unwrap();
+    let third = take(&places, 3, Some(1), false).unwrap();
+    assert!(ended(&young) && !ended(&next) && !ended(&busy), "of the one who holds most, the longest idle");
+    let fourth = take(&places, 4, Some(1), false).unwrap();
+    assert!(ended(&next), "it holds two, and the new taker would hold one");
+    assert!(
+        take(&places, 5, Some(1), false).is_none(),
+        "nobody whose occupant is idle holds more than the new taker would"
+    );
+    drop((next, fourth));
+    assert!(!places.end_one_for(party(5)), "nor for want of something else");
+    let _fourth = take(&places, 4, None, false).unwrap();
+    drop((young, old));
+    assert_eq!(places.taken(), 4, "what was ended gives nothing back a second time");
+    drop(third);
+    let stranger = take(&places, 5, Some(0), true).unwrap();
+    let aged = take(&places, 6, Some(61), false).unwrap();
+    assert!(ended(&stranger), "it has shown no right to its place");
+    let _last = take(&places, 7, None, false).unwrap();
+    assert!(ended(&aged), "it is old");
+}
+
+#[test]
+fn one_that_comes_back_is_never_ended_for_its_own_taker() {
+    let places = Places::new(&RULE, 4);
+    let mut held: Vec<_> = (0..3).map(|_| places.take(party(1)).unwrap()).collect();
+    let (first, second) = held.split_at_mut(1);
+    let occupant =
+        |comes_back| Arc::new(Idle { seconds: Some(1), unused: false, comes_back, ended: AtomicBool::new(false) });
+    let (stays, goes) = (occupant(true), occupant(false));
+    first[0].give_way(Arc::clone(&stays) as Arc<dyn Occupant>);
+    assert!(places.take(party(1)).is_err());
+    second[0].give_way(Arc::clone(&goes) as Arc<dyn Occupant>);
+    let own = places.take(party(1)).unwrap();
+    assert!(goes.ended.load(Ordering::Relaxed) && !stays.ended.load(Ordering::Relaxed), "an occupant of its own");
+    let _other = places.take(party(2)).unwrap();
+    assert_eq!(places.taken(), 4);
+    let _third = places.take(party(3)).unwrap();
+    assert!(stays.ended.load(Ordering::Relaxed), "for one that holds fewer");
+    drop((held, own));
+    assert_eq!(places.taken(), 2);
+}
+
+#[test]
+fn what_a_larger_taker_does_not_use_gives_way_although_places_are_free() {
+    let places = Places::new(&RULE, 16);
+    let held: Vec<_> = (0..12).map(|_| take(&places, 1, Some(1), false).unwrap()).collect();
+    let other: Vec<_> = std::iter::from_fn(|| take(&places, 2, None, false)).collect();
+    assert_eq!(other.len(), 7, "three at first, and then until they hold the same but for one");
+    assert_eq!(held.iter().filter(|one| ended(one)).count(), 4);
+    assert!(places.taken() < 16, "there is still one for a third");
+}
+
+#[tokio::test]
+async fn who_waits_gets_the_place_of_an_occupant_that_becomes_idle() {
+    struct Shared(Arc<Mutex<Option<Duration>>>, AtomicBool);
+    impl Occupant for Shared {
+        fn gives_way(&self) -> Option<GivesWay> {
+            Some(GivesWay::ToSmaller { idle: (*self.0.lock())? })
+        }
+
+        fn end(&self) {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+    let places = Places::new(&RULE, 4);
+    let idle = Arc::new(Mutex::new(None));
+    let new = || Arc::new(Shared(Arc::clone(&idle), AtomicBool::new(false)));
+    let take = |one: &Arc<Shared>| places.take_for(party(1), Arc::clone(one) as _).unwrap().0;
+    let all: Vec<_> = (0..3).map(|_| new()).map(|one| (take(&one), one)).collect();
+    let _other = places.take(party(2)).unwrap();
+    let mut own = Box::pin(places.wait_for(party(1), new() as _));
+    let mut smaller = Box::pin(places.wait_for(party(3), new() as _));
+    assert!(poll(&mut own).is_none() && poll(&mut smaller).is_none());
+    *idle.lock() = Some(Duration::ZERO);
+    places.reconsider();
+    let (smaller, own) = (poll(&mut smaller), poll(&mut own));
+    assert!(smaller.is_some() && own.is_some(), "one of another taker, and one of its own");
+    assert_eq!(all.iter().filter(|(_, one)| one.1.load(Ordering::Relaxed)).count(), 2);
+    assert_eq!(places.taken(), 4);
+    drop(all);
+    assert_eq!(places.taken(), 3);
+}
+
+#[test]
+fn those_that_stop_waiting_take_no_room() {
+    let places = Places::new(&RULE, 1);
+    let _held = places.take(party(1)).unwrap();
+    for _ in 0..100 {
+        let mut left = Box::pin(places.wait(party(2)));
+        assert!(poll(&mut left).is_none());
+    }
+    assert!(places.state.lock().waiting.len() <= 1);
+}
+
+#[test]
+fn many_threads_never_hold_more_than_there_is() {
+    let places = Places::new(&RULE, 16);
+    let most = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for thread in 1..5 {
+            let (places, most) = (&places, &most);
+            scope.spawn(move || {
+                for round in 0..5000 {
+                    let held: Vec<_> = (0..round % 9).filter_map(|_| places.take(party(thread)).ok()).collect();
+                    most.fetch_max(places.taken(), Ordering::Relaxed);
+                    drop(held);
+                }
+            });
+        }
+    });
+    assert!(most.load(Ordering::Relaxed) <= 16);
+    assert_eq!(places.taken(), 0);
+}
