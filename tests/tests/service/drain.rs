@@ -223,6 +223,8 @@ async fn clients_of_http2_are_told_at_once_and_lose_nothing() {
     let (mut client, driven) = connected().await;
     closes(client.send_request(http2::request(&server, waits(0), "tools/call")).await.unwrap()).await;
     let slow = client.send_request(http2::request(&server, waits(1500), "tools/call"));
+    // Streams begin in order, so the slow request has arrived when one after it is answered.
+    closes(client.send_request(http2::request(&server, waits(0), "tools/call")).await.unwrap()).await;
     let began = Instant::now();
     server.signal(Signal::TERM);
     closes(slow.await.unwrap()).await;
