@@ -1,6 +1,9 @@
 //! Clients at addresses of their own, which a server tells apart. They need not wait for their answers.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+};
 
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpSocket, time::timeout};
@@ -25,46 +28,67 @@ impl<'a> Client<'a> {
 
     /// Sends a request on a new connection, and does not wait for the answer.
     pub async fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Exchange {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_reuseaddr(true).unwrap();
-        socket.bind(SocketAddr::new(IpAddr::V4(self.address), 0)).unwrap();
-        let mut stream = timeout(PATIENCE, socket.connect(self.server.address)).await.expect("a connection").unwrap();
+        self.try_send(method, headers, body).await.expect("a connection")
+    }
+
+    /// The same, where the server may end the connection meanwhile.
+    pub async fn try_send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> io::Result<Exchange> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(SocketAddr::new(IpAddr::V4(self.address), 0))?;
+        let mut stream = timeout(PATIENCE, socket.connect(self.server.address)).await??;
         let mut head = format!("{method} /mcp HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.server.address);
         head.push_str("Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n");
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-        stream.write_all(head.as_bytes()).await.unwrap();
-        Exchange::of(Box::new(stream))
+        stream.write_all(head.as_bytes()).await?;
+        Ok(Exchange::of(Box::new(stream)))
     }
 
     /// Sends a request of 2026-07-28, and does not wait for the answer.
     pub async fn begin(&self, method: &str, params: Value) -> Exchange {
+        self.try_begin(method, params).await.expect("a connection")
+    }
+
+    /// The same, where the server may end the connection meanwhile.
+    pub async fn try_begin(&self, method: &str, params: Value) -> io::Result<Exchange> {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": modern_params(params, json!({})) });
         let headers = modern_headers(&body);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let mut exchange = self.send("POST", &headers, &body.to_string()).await;
+        let mut exchange = self.try_send("POST", &headers, &body.to_string()).await?;
         exchange.asked = Some((method.to_owned(), MODERN.to_owned()));
-        exchange
+        Ok(exchange)
     }
 
     /// Begins a session: its id, or the exchange in which it was refused.
     pub async fn initialize(&self) -> Result<String, Exchange> {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": REVISION,
-            "capabilities": { "elicitation": {} }, "clientInfo": { "name": "n", "version": "1" } } });
-        let mut exchange = self.send("POST", &[], &body.to_string()).await;
-        exchange.asked = Some(("initialize".into(), REVISION.into()));
+        let mut exchange = self.try_initialize().await.expect("a connection");
         assert!(exchange.read_head().await);
         let session = exchange.header("mcp-session-id").map(str::to_owned);
         session.ok_or(exchange)
     }
 
+    /// Asks for a session, and does not wait for the answer.
+    pub async fn try_initialize(&self) -> io::Result<Exchange> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": REVISION,
+            "capabilities": { "elicitation": {} }, "clientInfo": { "name": "n", "version": "1" } } });
+        let mut exchange = self.try_send("POST", &[], &body.to_string()).await?;
+        exchange.asked = Some(("initialize".into(), REVISION.into()));
+        Ok(exchange)
+    }
+
     /// Sends a request in a session, and does not wait for the answer.
     pub async fn in_session(&self, session: &str, id: u64, method: &str, params: Value) -> Exchange {
+        self.try_in_session(session, id, method, params).await.expect("a connection")
+    }
+
+    /// The same, where the server may end the connection meanwhile.
+    pub async fn try_in_session(&self, session: &str, id: u64, method: &str, params: Value) -> io::Result<Exchange> {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let mut exchange = self.send("POST", &[("Mcp-Session-Id", session)], &body.to_string()).await;
+        let mut exchange = self.try_send("POST", &[("Mcp-Session-Id", session)], &body.to_string()).await?;
         exchange.asked = Some((method.to_owned(), REVISION.into()));
-        exchange
+        Ok(exchange)
     }
 }

@@ -1,5 +1,6 @@
-//! Everything at once: hostile plugins, hostile clients, reloads, changes of roots, revocations and clients that are killed,
-//! beside four clients that want to work. `cargo xtask soak [SECONDS]`.
+//! Everything at once: hostile plugins, hostile clients, ten greedy clients at addresses of their own that each take all they can get
+//! of one thing, reloads, changes of roots, revocations and clients that are killed, and with them four clients that want to work.
+//! `cargo xtask soak [SECONDS]`.
 //!
 //! Fails if one of the four gets a wrong answer or none, if the memory in use exceeds its bound, if anything is left
 //! afterwards, or if wharf does not end in order.
@@ -14,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use e2e::{Folder, Pipe, Server, Value, is_error, json, memory_kib, plugin, text};
+use e2e::{Exchange, Folder, Pipe, Server, Value, client::Client, is_error, json, memory_kib, plugin, text};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
 const TOTAL_MIB: u64 = 512;
@@ -23,6 +24,11 @@ const SLACK_MIB: u64 = 128;
 /// How much more memory may be left in use after the second half than after the first.
 const LEFT_MIB: u64 = 48;
 const P99: Duration = Duration::from_millis(250);
+
+/// Greedy clients, at 127.0.0.11 and after.
+const GREEDY: u8 = 10;
+/// How much a greedy client holds at once; then it lets the oldest go.
+const HELD: usize = 400;
 
 struct Soak {
     server: Server,
@@ -166,6 +172,52 @@ impl Soak {
         }
     }
 
+    /// A client that takes all it can get of one thing, and keeps what it gets for as long as it can.
+    async fn greedy(&self, number: u8) {
+        let client = Client::at(&self.server, 11 + number);
+        let mut held: std::collections::VecDeque<Exchange> = Default::default();
+        let call = |tool: &str, arguments: Value| json!({ "name": tool, "arguments": arguments });
+        let filter = json!({ "notifications": { "toolsListChanged": true } });
+        let mut round: u64 = 0;
+        while self.goes_on() {
+            round += 1;
+            let sent = match number {
+                0 => client.try_begin("tools/call", call("sleep", json!({ "ms": 60_000 }))).await,
+                1 => client.try_begin("tools/call", call("spin", json!({}))).await,
+                2 => client.try_begin("tools/call", call("allocate", json!({ "mib": 40 }))).await,
+                3 => client.try_begin("subscriptions/listen", filter.clone()).await,
+                4 => client.try_send("POST", &[], &" ".repeat(60_000)).await,
+                5 => client.try_begin("tools/call", call("big", json!({ "bytes": 3_000_000 }))).await,
+                more => {
+                    let Ok(mut opened) = client.try_initialize().await else { continue };
+                    let session = if opened.read_head().await { opened.header("mcp-session-id") } else { None };
+                    let Some(session) = session.map(str::to_owned) else { continue };
+                    match more {
+                        6 => client.try_in_session(&session, 2, "ping", json!({})).await,
+                        7 => client.try_send("GET", &[("Mcp-Session-Id", session.as_str())], "").await,
+                        8 => client.try_in_session(&session, 2, "tools/call", call("ask_forever", json!({}))).await,
+                        _ => {
+                            let mut task = call("ok", json!({}));
+                            task["task"] = json!({ "ttl": 600_000 });
+                            client.try_in_session(&session, 2, "tools/call", task).await
+                        }
+                    }
+                }
+            };
+            // What is ended for others is what it should not have had.
+            let Ok(sent) = sent else { continue };
+            held.push_back(sent);
+            if held.len() > HELD {
+                held.pop_front();
+            }
+            self.attacks.fetch_add(1, Ordering::Relaxed);
+            // As fast as its connections come about, and so that the others get to run in this process too.
+            if round.is_multiple_of(8) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+
     /// Files come, go and are replaced; grants are taken away and given back.
     async fn operator(&self) {
         let mut round = 0;
@@ -240,6 +292,7 @@ async fn main() -> ExitCode {
             async { tokio::join!(soak.clients(), soak.clients()) },
             soak.operator(),
             soak.pipes(),
+            futures_util::future::join_all((0..GREEDY).map(|number| soak.greedy(number))),
         );
         most = most.max(peak);
         latencies.extend([pings.0, pings.1, pings.2, pings.3].concat());
