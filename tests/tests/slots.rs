@@ -119,11 +119,14 @@ fn main() -> ExitCode {
     }
 }
 
+/// A tool, and its arguments.
+type Asked = (&'static str, String);
+
 /// A plugin that leaves something behind, and what it can be asked to do.
 struct Smearer {
     name: String,
     plugin: Plugin,
-    tools: Vec<(&'static str, String)>,
+    tools: Vec<Asked>,
 }
 
 fn run(calls: usize, swap: bool, languages: bool) -> Result<()> {
@@ -167,9 +170,7 @@ async fn a_kept_instance_shows_what_is_left(code: &Code) -> Result<()> {
 /// The plugins that leave something behind.
 async fn smearers(sandbox: &Arc<Sandbox>, code: &Code, languages: bool) -> Result<Vec<Smearer>> {
     let mut all = Vec::new();
-    let ends = |step: usize| {
-        (0..5).map(move |end| ("smear", smear(PAGES, step, end, 1))).collect::<Vec<(&'static str, String)>>()
-    };
+    let ends = |step: usize| (0..5).map(move |end| ("smear", smear(PAGES, step, end, 1))).collect::<Vec<Asked>>();
     // In every word, and in every other page of the system's, which is more pieces than one scan for them finds.
     all.push(Smearer { name: "all".into(), plugin: plugin(code)?, tools: ends(8) });
     all.push(Smearer { name: "pieces".into(), plugin: plugin(code)?, tools: ends(8192) });
@@ -186,8 +187,7 @@ async fn smearers(sandbox: &Arc<Sandbox>, code: &Code, languages: bool) -> Resul
         hostile("spin", "{}"),
         hostile("no_such_tool", "{}"),
     ];
-    let mut found: Vec<(&str, PathBuf, Vec<(&'static str, String)>)> =
-        vec![("hostile", e2e::plugin("hostile"), hostile)];
+    let mut found: Vec<(&str, PathBuf, Vec<Asked>)> = vec![("hostile", e2e::plugin("hostile"), hostile)];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests/languages");
     let simple = || vec![("test_simple_text", "{}".to_owned()), ("test_error_handling", "{}".to_owned())];
     found.push(("rust", e2e::plugin("conformance"), simple()));

@@ -197,8 +197,7 @@ impl Soak {
                         7 => client.try_send("GET", &[("Mcp-Session-Id", session.as_str())], "").await,
                         8 => client.try_in_session(&session, 2, "tools/call", call("ask_forever", json!({}))).await,
                         _ => {
-                            let mut task = call("ok", json!({}));
-                            task["task"] = json!({ "ttl": 600_000 });
+                            let task = json!({ "name": "ok", "arguments": {}, "task": { "ttl": 600_000 } });
                             client.try_in_session(&session, 2, "tools/call", task).await
                         }
                     }

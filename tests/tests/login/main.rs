@@ -2,7 +2,7 @@
 //! while a provider changes its keys or is not there.
 
 #![expect(clippy::disallowed_methods, reason = "tests read what wharf wrote")]
-#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod closed;
 mod issuer;

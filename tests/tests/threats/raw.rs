@@ -22,9 +22,9 @@ pub struct Certified(Arc<ClientConfig>);
 /// Writes a certificate for `localhost` and its key; the config names them `cert.pem` and `key.pem`.
 pub fn certified(folder: &Folder) -> Certified {
     let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    folder.write("config/wharf/key.pem", &signing_key.serialize_pem());
+    folder.write("config/wharf/key.pem", signing_key.serialize_pem());
     folder.set_mode("config/wharf/key.pem", 0o600);
-    folder.write("config/wharf/cert.pem", &cert.pem());
+    folder.write("config/wharf/cert.pem", cert.pem());
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -99,6 +99,7 @@ impl Approvals {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test reads what its program wrote")]
 mod tests {
     use futures_util::future::join_all;
     use wharf_sandbox::places::GivesWay;

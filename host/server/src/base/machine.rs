@@ -9,21 +9,20 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustix::fs::statfs;
-
 use super::text;
 
 /// A clock that shows less than this, in seconds since 1970, was never set: 2026-01-01.
 const EARLIEST_SECONDS: u64 = 1_767_225_600;
 
 /// File systems on which a file may have several identities, or another one tomorrow.
-const UNCERTAIN_IDENTITIES: [(i64, &str); 7] = [
+#[cfg(target_os = "linux")]
+const UNCERTAIN_IDENTITIES: [(u64, &str); 7] = [
     (0x6573_5546, "FUSE"),
     (0x0102_1997, "9P"),
     (0x6969, "NFS"),
     (0xff53_4d42, "SMB"),
     (0xfe53_4d42, "SMB"),
-    (0x0053_4654_4e5f, "NTFS"),
+    (0x5346_544e, "NTFS"),
     (0x5346_414f, "AFS"),
 ];
 
@@ -149,11 +148,7 @@ fn clock(now: SystemTime) -> Option<Lack> {
 
 /// Whether the files that no plugin may write are known by their identities: device and number.
 fn identities(trusted: &[PathBuf]) -> Option<Lack> {
-    let uncertain = trusted.iter().find_map(|path| {
-        let kind = i64::try_from(statfs(path).ok()?.f_type).ok()?;
-        let (_, name) = UNCERTAIN_IDENTITIES.iter().find(|(magic, _)| *magic == kind)?;
-        Some((path, name))
-    });
+    let uncertain = trusted.iter().find_map(|path| Some((path, uncertain_file_system(path)?)));
     uncertain.map(|(path, name)| {
         let says = format!(
             "{} lies on {name}, where one file can look like two, so a folder open to a plugin from which it can be written may not be recognised",
@@ -162,6 +157,19 @@ fn identities(trusted: &[PathBuf]) -> Option<Lack> {
         let remedy = "keep the config, the plugins and the cache on a local file system";
         Lack::new("file identities", Weight::Weaker, says, remedy)
     })
+}
+
+/// The name of the file system, if files on it may have several identities.
+#[cfg(target_os = "linux")]
+fn uncertain_file_system(path: &Path) -> Option<&'static str> {
+    let kind = u64::try_from(rustix::fs::statfs(path).ok()?.f_type).ok()?;
+    UNCERTAIN_IDENTITIES.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name)
+}
+
+/// On other systems, file systems have no numbers by which they are known.
+#[cfg(not(target_os = "linux"))]
+fn uncertain_file_system(_path: &Path) -> Option<&'static str> {
+    None
 }
 
 #[cfg(test)]

@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_connection_is_idle_between_two_requests() {
         let line = Line::new();
-        let mut cx = Context::from_waker(Waker::noop());
+        let cx = Context::from_waker(Waker::noop());
         assert!(!is_idle(&line), "it is made for a request");
         line.writes();
         line.writes();
@@ -289,9 +289,9 @@ mod tests {
         line.is_done(first);
         assert!(!is_idle(&line), "this is the end of the request before");
         line.end();
-        assert!(!line.is_to_end(&mut cx), "a request uses it");
+        assert!(!line.is_to_end(&cx), "a request uses it");
         line.has_read();
         line.is_done(first + 1);
-        assert!(line.is_to_end(&mut cx));
+        assert!(line.is_to_end(&cx));
     }
 }
