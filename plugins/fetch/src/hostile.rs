@@ -6,7 +6,8 @@ use wharf_sdk::http::Response;
 
 use crate::page;
 
-const BYTES: usize = 1_500_000;
+/// How large each page is. What is more than linear shows at less too, where the compiler does not optimise.
+const BYTES: usize = if cfg!(debug_assertions) { 400_000 } else { 1_500_000 };
 /// How many times as long as the ordinary page any other may take.
 const RATIO: u32 = 10;
 
