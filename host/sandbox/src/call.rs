@@ -159,9 +159,12 @@ impl Plugin {
         // What a guest hands to the host exists twice for a while: in its memory and in the host's.
         let transfer = self.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES);
         let needed = if kept.is_some() { transfer } else { transfer.saturating_add(self.0.spec.limits.memory_bytes) };
-        // Instances that are only kept for later calls make room for one that runs.
+        // Instances that are only kept for later calls make room for one that runs: those of all clients if there is no memory, and those
+        // that its own party keeps if that has used up its part.
         if memory.whole().left() < needed {
             warm.clear();
+        } else if !own_memory.has_room(needed) {
+            warm.clear_of(party);
         }
         let _transfer = own_memory.charge(transfer).map_err(|_| CallError::TotalMemory)?;
         let reused = kept.is_some();
@@ -192,7 +195,7 @@ impl Plugin {
         if let Some(key) = key
             && let Some(bytes) = instance.rest()
         {
-            warm.put(key, bytes, instance);
+            warm.put((key, party), bytes, instance);
         }
         result
     }

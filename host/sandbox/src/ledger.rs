@@ -90,6 +90,11 @@ impl Account {
         self.0.limit.saturating_sub(self.used())
     }
 
+    /// Whether a charge of so many bytes would fit at the moment.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.charge(bytes).is_ok()
+    }
+
     /// Charges this many bytes, which are given back when the charge is dropped.
     pub fn charge(&self, bytes: usize) -> Result<Charge, Full> {
         self.take(bytes)?;

@@ -13,7 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::scope::Reach;
+use crate::{places::Party, scope::Reach};
 
 /// To whom an instance belongs, and what it can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(crate) struct Bounds {
 
 struct Kept<T> {
     key: Key,
+    /// Whose part of the memory it takes.
+    party: Party,
     since: Instant,
     bytes: usize,
     instance: T,
@@ -65,10 +67,10 @@ impl<T> Warm<T> {
 
     /// Keeps an instance that holds `bytes` of memory. If there is no room for it, the oldest ones are dropped of the client that keeps
     /// the most.
-    pub(crate) fn put(&self, key: Key, bytes: usize, instance: T) {
+    pub(crate) fn put(&self, (key, party): (Key, Party), bytes: usize, instance: T) {
         let mut gone = Vec::new();
         let mut kept = self.kept.lock();
-        kept.push_back(Kept { key, since: Instant::now(), bytes, instance });
+        kept.push_back(Kept { key, party, since: Instant::now(), bytes, instance });
         let mut sum: usize = kept.iter().map(|one| one.bytes).sum();
         while (kept.len() > self.bounds.count || sum > self.bounds.bytes)
             && let Some(oldest) = largest(&kept).and_then(|at| kept.remove(at))
@@ -94,6 +96,14 @@ impl<T> Warm<T> {
         drop(gone);
     }
 
+    /// Drops what calls of this party have left, because its own calls need the memory.
+    pub(crate) fn clear_of(&self, party: Party) {
+        let mut kept = self.kept.lock();
+        let gone = split(&mut kept, |one| one.party == party);
+        drop(kept);
+        drop(gone);
+    }
+
     /// How many instances of a plugin are kept.
     pub(crate) fn count(&self, plugin: u64) -> usize {
         self.kept.lock().iter().filter(|one| one.key.plugin == plugin).count()
@@ -110,12 +120,12 @@ impl<T> Warm<T> {
 
 /// Where the oldest instance is of the client that keeps the most memory.
 fn largest<T>(kept: &VecDeque<Kept<T>>) -> Option<usize> {
-    let mut sums: HashMap<&str, usize> = HashMap::new();
+    let mut sums: HashMap<Party, usize> = HashMap::new();
     for one in kept {
-        *sums.entry(&one.key.client).or_default() += one.bytes;
+        *sums.entry(one.party).or_default() += one.bytes;
     }
     let most = sums.values().max()?;
-    kept.iter().position(|one| sums.get(&*one.key.client) == Some(most))
+    kept.iter().position(|one| sums.get(&one.party) == Some(most))
 }
 
 /// Takes out the instances that fit and leaves the rest in order. Mostly none fits, and then nothing is moved.
@@ -137,6 +147,10 @@ mod tests {
         Key { plugin, client: client.into(), reach: Reach { directories: Vec::new(), environment, network: None } }
     }
 
+    fn party(client: &str) -> Party {
+        Party::of(client.bytes().map(u64::from).sum())
+    }
+
     fn warm(idle: Duration) -> Warm<u32> {
         Warm::new(Bounds { count: 3, bytes: 100, idle })
     }
@@ -144,13 +158,13 @@ mod tests {
     #[test]
     fn an_instance_is_of_one_plugin_one_client_and_one_reach() {
         let warm = warm(Duration::MAX);
-        warm.put(key(1, "a", "x"), 10, 7);
+        warm.put((key(1, "a", "x"), party("a")), 10, 7);
         assert_eq!(warm.take(&key(2, "a", "x")), None);
         assert_eq!(warm.take(&key(1, "b", "x")), None);
         assert_eq!(warm.take(&key(1, "a", "x")), Some(7));
         assert_eq!(warm.take(&key(1, "a", "x")), None, "taken is taken");
-        warm.put(key(1, "a", "x"), 10, 7);
-        warm.put(key(1, "b", "x"), 10, 8);
+        warm.put((key(1, "a", "x"), party("a")), 10, 7);
+        warm.put((key(1, "b", "x"), party("b")), 10, 8);
         assert_eq!(warm.take(&key(1, "a", "y")), None);
         assert_eq!(warm.take(&key(1, "a", "x")), None, "access that has changed is not kept for later");
         assert_eq!(warm.take(&key(1, "b", "x")), Some(8), "others keep theirs");
@@ -160,21 +174,21 @@ mod tests {
     fn the_oldest_make_room() {
         let warm = warm(Duration::MAX);
         for instance in 0..5 {
-            warm.put(key(1, "a", "x"), 10, instance);
+            warm.put((key(1, "a", "x"), party("a")), 10, instance);
         }
         assert_eq!(warm.kept.lock().iter().map(|one| one.instance).collect::<Vec<_>>(), [2, 3, 4]);
-        warm.put(key(1, "a", "x"), 85, 5);
+        warm.put((key(1, "a", "x"), party("a")), 85, 5);
         assert_eq!(warm.kept.lock().iter().map(|one| one.instance).collect::<Vec<_>>(), [4, 5]);
-        warm.put(key(1, "a", "x"), 101, 6);
+        warm.put((key(1, "a", "x"), party("a")), 101, 6);
         assert!(warm.kept.lock().is_empty(), "what is too large by itself is not kept");
     }
 
     #[test]
     fn a_client_with_many_instances_costs_no_other_one_its_own() {
         let warm = warm(Duration::MAX);
-        warm.put(key(1, "b", "x"), 10, 1);
+        warm.put((key(1, "b", "x"), party("b")), 10, 1);
         for instance in 2..9 {
-            warm.put(key(1, "a", "x"), 10, instance);
+            warm.put((key(1, "a", "x"), party("a")), 10, instance);
         }
         assert_eq!(warm.take(&key(1, "b", "x")), Some(1));
     }
@@ -182,19 +196,19 @@ mod tests {
     #[test]
     fn nothing_is_kept_for_ever() {
         let patient = warm(Duration::MAX);
-        patient.put(key(1, "a", "x"), 10, 1);
+        patient.put((key(1, "a", "x"), party("a")), 10, 1);
         patient.retire();
         assert_eq!(patient.take(&key(1, "a", "x")), Some(1));
         let hasty = warm(Duration::ZERO);
-        hasty.put(key(1, "a", "x"), 10, 1);
+        hasty.put((key(1, "a", "x"), party("a")), 10, 1);
         hasty.retire();
         assert_eq!(hasty.take(&key(1, "a", "x")), None);
-        patient.put(key(1, "a", "x"), 10, 1);
-        patient.put(key(2, "a", "x"), 10, 2);
+        patient.put((key(1, "a", "x"), party("a")), 10, 1);
+        patient.put((key(2, "a", "x"), party("a")), 10, 2);
         assert_eq!((patient.count(1), patient.count(2), patient.count(3)), (1, 1, 0));
         patient.forget(1);
         assert_eq!((patient.take(&key(1, "a", "x")), patient.take(&key(2, "a", "x"))), (None, Some(2)));
-        patient.put(key(2, "a", "x"), 10, 2);
+        patient.put((key(2, "a", "x"), party("a")), 10, 2);
         patient.clear();
         assert_eq!(patient.take(&key(2, "a", "x")), None);
     }

@@ -24,6 +24,12 @@ const MOST_STEPS: u64 = 30_000_000;
 /// What each piece of a page costs, be it a tag or a text, in such steps. A text that is hard to tell from tags has many.
 const PIECE: u64 = 32;
 
+/// Elements that are begun again in each paragraph until they are closed. A new one is compared with all of them that differ in an attribute,
+/// of which there may be as many as a page has tags; of those that are alike, three count. So they are read without their attributes, which
+/// say nothing that is told of a page.
+const FORMATTING: [&str; 13] =
+    ["b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"];
+
 /// Reads a page. None: it takes too much work.
 pub fn page(html: &str) -> Option<Document> {
     if steps_of_attributes(html) > MOST_STEPS {
@@ -85,8 +91,13 @@ impl TokenSink for Bounded {
             // Nobody reads them, and there may be as many as a page has characters.
             Token::CommentToken(_) | Token::ParseError(_) => TokenSinkResult::Continue,
             _ if self.tree.sink.steps.get() > MOST_STEPS => TokenSinkResult::Continue,
-            token => {
+            mut token => {
                 self.tree.sink.step(PIECE);
+                if let Token::TagToken(tag) = &mut token
+                    && FORMATTING.contains(&&*tag.name)
+                {
+                    tag.attrs.clear();
+                }
                 self.tree.process_token(token, line)
             }
         }

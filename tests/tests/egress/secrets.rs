@@ -85,6 +85,24 @@ async fn a_secret_is_sent_and_never_comes_back() {
     assert!(!ended.log.contains("s3cr3t"), "{}", ended.log);
 }
 
+/// A server may know a secret from before this process began, and repeat it in an answer to a request that takes another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_was_not_needed_yet_is_masked_too() {
+    let (folder, web) = (Folder::new(), Web::start().await);
+    let rules = format!(
+        "{{ url = \"{0}/echo\", methods = \"any\", private = true, headers = {{ authorization = \"Bearer {{other}}\" }} }}, \
+         {{ url = \"{0}/plain\", methods = \"any\", private = true, headers = {{ authorization = \"Bearer {{api}}\" }} }}",
+        web.url("")
+    );
+    config(&folder, &rules, &format!("{SOURCES}other = {{ env = \"WHARF_TEST_OTHER\" }}\n"));
+    let variables = [("WHARF_TEST_API", SECRET), ("WHARF_TEST_OTHER", "another-secret-of-the-same-plugin")];
+    let mut pipe = connected(&folder, &variables).await;
+    let request = json!({ "url": web.url("/echo"), "headers": { "x-log": SECRET } });
+    let answer = send(&mut pipe, request).await.unwrap().to_string();
+    assert!(answer.contains(&"*".repeat(SECRET.len())) && !answer.contains("s3cr3t"), "{answer}");
+    pipe.close().await;
+}
+
 /// The pieces of the body that came, and why no more came.
 async fn pieces(pipe: &mut e2e::Pipe, url: String, most: Option<usize>) -> (Vec<String>, Value) {
     let result = pipe.call("pieces", json!({ "url": url, "most": most })).await;

@@ -89,15 +89,22 @@ fn count(text: &str, wanted: char) -> usize {
 }
 
 /// Whether a part between separators is made of dots. Any character counts as a separator that some reader takes for one, or for the end
-/// of a segment, and blanks around the dots do not count, since some file systems drop them.
+/// of a segment. Blanks around the dots do not count, nor do joiners and selectors between them, since some file systems drop them.
 fn has_dots(text: &str) -> bool {
     text.split(is_separator).any(|part| {
         let part = part.trim_matches(|character: char| character.is_whitespace() || character == '+');
-        !part.is_empty() && part.chars().all(is_dot)
+        let mut seen = part.chars().filter(|&character| !is_dropped(character)).peekable();
+        seen.peek().is_some() && seen.all(is_dot)
     })
 }
 
-/// The full-width forms and look-alikes are those that Windows maps to ASCII.
+/// What has no shape of its own, and is dropped by some file systems.
+fn is_dropped(character: char) -> bool {
+    is_deceptive(character)
+        || matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' | '\u{180b}'..='\u{180d}' | '\u{180f}')
+}
+
+/// The full-width forms, the look-alikes, and the signs of yen and won are those that Windows maps to ASCII, in some of its languages.
 fn is_separator(character: char) -> bool {
     matches!(
         character,
@@ -108,6 +115,8 @@ fn is_separator(character: char) -> bool {
             | '&'
             | '='
             | ':'
+            | '\u{a5}'
+            | '\u{20a9}'
             | '\u{2044}'
             | '\u{2215}'
             | '\u{2216}'
@@ -303,6 +312,12 @@ pub mod tests {
             ("/a/..", Dots),
             ("/a/.../b", Dots),
             ("/a/%2e%2e/b", Dots),
+            ("/a/.%e2%80%8d./b", Dots),
+            ("/a/.%e2%80%8c./b", Dots),
+            ("/a/..%ef%b8%8f/b", Dots),
+            ("/a/.%e1%a0%8b./b", Dots),
+            ("/a/..%c2%a5b", Dots),
+            ("/a/..%e2%82%a9b", Dots),
             ("/a/.%2E/b", Dots),
             ("/a/..;x/b", Dots),
             ("/a/;../b", Dots),

@@ -81,8 +81,8 @@ struct State {
 }
 
 impl State {
-    fn new(settings: Settings) -> Self {
-        let (vault, roots) = (Vault::new(&settings.secrets), Roots::new(settings.trust.clone()));
+    fn new(settings: Settings, before: &Vault) -> Self {
+        let (vault, roots) = (before.renewed(&settings.secrets), Roots::new(settings.trust.clone()));
         Self { vault: Arc::new(vault), roots: Arc::new(roots), networks: HashMap::new(), settings }
     }
 }
@@ -98,13 +98,14 @@ impl Egress {
     pub fn new(settings: Settings, answers: Option<Arc<dyn Answers>>) -> Self {
         let mut dialer = Dialer::new(Box::new(System));
         dialer.answers = answers;
-        Self { dialer: Arc::new(dialer), state: Mutex::new(State::new(settings)) }
+        Self { dialer: Arc::new(dialer), state: Mutex::new(State::new(settings, &Vault::default())) }
     }
 
-    /// Uses other settings. Secrets and certificates are fetched anew when they are next needed, and connections that were kept
-    /// are closed. Requests that are under way end as they began.
+    /// Uses other settings. Secrets and certificates are fetched again when they are next needed, and connections that were kept
+    /// are closed. Requests that are under way end as they began. What secrets were before is still masked.
     pub fn renew(&self, settings: Settings) {
-        *self.state.lock() = State::new(settings);
+        let mut state = self.state.lock();
+        *state = State::new(settings, &state.vault);
     }
 
     /// Notes an address at which wharf itself listens, which no plugin may reach.

@@ -11,10 +11,10 @@ use std::{
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, Uri,
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri,
     header::{
         ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE,
-        PROXY_AUTHORIZATION, RANGE, TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+        PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
     },
     request, response,
 };
@@ -72,8 +72,28 @@ static OF_CONNECTION: [HeaderName; 10] = [
 ];
 
 /// Headers that some servers take for another method or path than the one that was judged.
-const OVERRIDES: [&str; 5] =
-    ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
+const OVERRIDES: [&str; 17] = [
+    "destination",
+    "x-amz-copy-source",
+    "x-copy-from",
+    "x-envoy-original-path",
+    "x-forwarded-path",
+    "x-forwarded-prefix",
+    "x-forwarded-uri",
+    "x-goog-copy-source",
+    "x-http-destinationurl",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-ms-copy-source",
+    "x-original-uri",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-url-override",
+];
+
+/// Names by which some servers take a wish for a part of an answer.
+const RANGES: [&str; 4] = ["range", "x-goog-range", "x-ms-range", "x-range"];
 
 type Sender = Client<Connector, Body>;
 
@@ -208,6 +228,11 @@ impl Inner {
 
     /// Adds to the request what its rule adds. True if there are secrets in it now.
     async fn prepare(&self, rule: &Rule, headers: &mut HeaderMap) -> anyhow::Result<bool> {
+        // All secrets of the plugin are fetched, those of other rules too: a server may know them from before this process or this
+        // config began, and what is not known cannot be masked.
+        for name in self.allowance.secrets() {
+            self.vault.get(name).await?;
+        }
         let mut secrets = Vec::new();
         for name in rule.all_secrets() {
             secrets.push((name.to_owned(), self.vault.get(name).await?));
@@ -237,7 +262,7 @@ impl Inner {
             return Ok(false);
         }
         // What cannot be read cannot be masked: a part of a secret, or compressed text.
-        header::remove(headers, [RANGE.as_str(), ACCEPT_ENCODING.as_str()].into_iter());
+        header::remove(headers, RANGES.into_iter().chain([ACCEPT_ENCODING.as_str()]));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         Ok(true)
     }
@@ -330,6 +355,11 @@ impl Inner {
         }
         let (mut parts, body) = answered?.into_parts();
         let Some(masks) = self.masks().filter(|_| injected) else { return Ok(Response::from_parts(parts, body)) };
+        if parts.status == StatusCode::PARTIAL_CONTENT {
+            let problem =
+                "the response is a part although all was asked for, so a part of a secret could not be masked";
+            return Err(Unsent::Denied(HttpRefusal::Unreadable(problem)));
+        }
         if is_encoded(&parts) {
             let problem =
                 "the response is compressed although it was asked for plain, so secrets in it could not be masked";
@@ -373,8 +403,9 @@ impl Inner {
 }
 
 fn is_encoded(parts: &response::Parts) -> bool {
-    let other = |name, plain: &str| {
-        parts.headers.get_all(name).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(plain.as_bytes()))
+    let other = |name: HeaderName, plain: &str| {
+        let meant = parts.headers.iter().filter(|(own, _)| header::same_header(own.as_str(), name.as_str()));
+        meant.into_iter().any(|(_, value)| !value.as_bytes().eq_ignore_ascii_case(plain.as_bytes()))
     };
     other(CONTENT_ENCODING, "identity") || other(TRANSFER_ENCODING, "chunked")
 }

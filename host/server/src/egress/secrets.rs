@@ -168,6 +168,9 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// How many values that a secret had before are remembered, so that they are masked.
+const MAX_FORMER: usize = 4;
+
 /// The secrets of one config, each fetched once.
 #[derive(Default)]
 pub struct Vault(HashMap<String, Arc<Entry>>);
@@ -175,15 +178,27 @@ pub struct Vault(HashMap<String, Arc<Entry>>);
 struct Entry {
     source: Source,
     value: OnceLock<Secret>,
+    /// The values that it had by earlier configs, the last one first. A server may still repeat them.
+    former: Vec<Secret>,
     /// Held while it is fetched: when it failed last, and how.
     failed: Mutex<Option<(Instant, String)>>,
 }
 
 impl Vault {
     pub fn new(sources: &Sources) -> Self {
-        let entry =
-            |source: &Source| Entry { source: source.clone(), value: OnceLock::new(), failed: Mutex::default() };
-        Self(sources.iter().map(|(name, source)| (name.clone(), Arc::new(entry(source)))).collect())
+        Self::default().renewed(sources)
+    }
+
+    /// The secrets of a later config. They are fetched again, and what they were before stays known.
+    pub fn renewed(&self, sources: &Sources) -> Self {
+        let entry = |(name, source): (&String, &Source)| {
+            let before = self.0.get(name);
+            let values = before.into_iter().flat_map(|entry| entry.value.get().into_iter().chain(&entry.former));
+            let former = values.take(MAX_FORMER).cloned().collect();
+            let entry = Entry { source: source.clone(), value: OnceLock::new(), former, failed: Mutex::default() };
+            (name.clone(), Arc::new(entry))
+        };
+        Self(sources.iter().map(entry).collect())
     }
 
     /// The value of a secret. The error says what keeps it from being fetched.
@@ -201,9 +216,9 @@ impl Vault {
         fetching.await.context("it was interrupted")?.with_context(|| format!("the secret `{name}`"))
     }
 
-    /// The values that have been fetched so far, of these secrets. No other can have come out.
+    /// The values that are known of these secrets, earlier ones among them.
     pub fn known<'a>(&'a self, names: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a Secret> {
-        names.filter_map(|name| self.0.get(name)?.value.get())
+        names.filter_map(|name| self.0.get(name)).flat_map(|entry| entry.value.get().into_iter().chain(&entry.former))
     }
 }
 
@@ -289,6 +304,14 @@ mod tests {
             }
         }
         assert_eq!(vault.known(["good", "command", "open"].into_iter()).count(), 2);
+        let good = folder.path().join("good");
+        std::fs::write(&good, "the value of another day").unwrap();
+        let later = vault.renewed(&sources(&format!("good = {{ file = {good:?} }}")).unwrap());
+        let known =
+            |vault: &Vault| vault.known(["good"].into_iter()).map(|one| one.expose().to_owned()).collect::<Vec<_>>();
+        assert_eq!(known(&later), ["0123456789abcdef"], "a server may still repeat it");
+        later.get("good").await.unwrap();
+        assert_eq!(known(&later), ["the value of another day", "0123456789abcdef"]);
         assert_eq!(format!("{:?}", vault.get("good").await.unwrap()), "Secret(…)");
     }
 

@@ -77,7 +77,7 @@ pub(super) async fn run(command: Test) -> Result<ExitCode> {
         review(&mut finished, &mut person)?;
     }
     if let Some(file) = &command.junit {
-        write(file, &report::junit(&subject.name, &finished)?)?;
+        write(file, &command.project.folder, &report::junit(&subject.name, &finished)?)?;
     }
     let failed = finished.iter().filter(|one| !one.passed()).count();
     if mode == Mode::Keep && finished.iter().any(|one| one.pending.is_some()) {
@@ -102,11 +102,17 @@ fn mode(command: &Test) -> Result<Mode> {
     })
 }
 
-/// Writes a file that the user named, with the folders above it.
-fn write(file: &Path, text: &str) -> Result<()> {
+/// Writes a file that the user named, with the folders above it. Within the project, which may be a stranger's, no link is followed.
+fn write(file: &Path, project: &Path, contents: &str) -> Result<()> {
+    let (file_at, project_at) = (std::path::absolute(file)?, std::path::absolute(project)?);
+    let below = |path: &&Path| *path != project_at && path.starts_with(&project_at);
+    let mut within = file_at.ancestors().take_while(below);
+    if let Some(link) = within.find(|path| path.is_symlink()) {
+        bail!("{} is a link in the project: remove it, or name a file outside of the project", text::path(link));
+    }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).with_context(|| text::path(folder)).or_failed()?;
-    file::replace(file, text.as_bytes(), file::SHARED)
+    file::replace(file, contents.as_bytes(), file::SHARED)
 }
 
 /// The sandbox of all cases, and the folder of its compiled code if it is gone afterwards.
