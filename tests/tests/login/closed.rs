@@ -75,6 +75,30 @@ async fn a_config_without_the_roles_of_before_is_not_used() {
     place.server.terminate().await;
 }
 
+/// What a role lacks gives more, so a config that was cut off within a role is not used either.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_lost_what_narrowed_it_is_not_used() {
+    let role = "[roles.all]\nwhen = \"anyone\"\nplugins = [\"*\"]\n";
+    let place = Place::with(&format!("{role}tools = [\"echo_*\"]\nlimits = {{ calls_per_day = 1000 }}\n")).await;
+    let ann = place.ann();
+    for (nth, (less, key)) in (1..).zip([
+        (format!("{role}limits = {{ calls_per_day = 1000 }}\n"), "`tools`"),
+        (format!("{role}tools = [\"echo_*\"]\n"), "`limits`"),
+    ]) {
+        place.folder.config(&config(&place.issuer, &place.srv, &less));
+        let said = place.server.wait_for_nth_log("the config is not used, the last good one stays", nth).await;
+        assert!(said.contains("ERROR") && said.contains(key), "{said}");
+        let named = place.names(&ann, "tools/list").await;
+        assert!(named.iter().all(|name| name.starts_with("echo_")), "{named:?}");
+    }
+    // What is meant is written.
+    let wide = format!("{role}tools = [\"*\"]\nlimits = {{ calls_per_day = 2000 }}\n");
+    place.folder.config(&config(&place.issuer, &place.srv, &wide));
+    place.server.wait_for_log("the config was read anew").await;
+    assert!(place.names(&ann, "tools/list").await.iter().any(|name| !name.starts_with("echo_")));
+    place.server.terminate().await;
+}
+
 async fn status_of(place: &Place, token: &str) -> u16 {
     place.send(token, "tools/list", json!({})).await.status()
 }

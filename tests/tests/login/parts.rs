@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use e2e::{Folder, PATIENCE, Server, client::Client, http::modern_headers, json, modern_params, together};
 
 use crate::{
-    RESOURCE,
+    EVERYBODY, RESOURCE,
     issuer::{Issuer, Key},
 };
 
@@ -30,7 +30,7 @@ async fn made_up_tokens_of_a_stranger_keep_nobody_out() {
     folder.config(&format!(
         "[http]\npublic_url = \"{RESOURCE}\"\n[secrets]\nown = {{ file = \"secret\" }}\n[auth]\nscopes = [\"mcp\"]\n\
          [[auth.issuers]]\nurl = \"{}\"\nintrospection = {{ client_id = \"wharf\", secret = \"own\" }}\n\
-         [plugins.echo]\npath = \"../../plugins/echo.wasm\"\nprefix = \"\"\n",
+         [plugins.echo]\npath = \"../../plugins/echo.wasm\"\nprefix = \"\"\n{EVERYBODY}",
         issuer.url()
     ));
     let server = Server::start(&folder, &[]).await;

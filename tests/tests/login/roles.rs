@@ -376,7 +376,7 @@ async fn a_profile_is_the_same_resource_at_a_url_of_its_own() {
     let token = place.token("ann", json!({ "aud": format!("{RESOURCE}/review") }));
     let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("Authorization", token.as_str())]).collect();
     for (profiles, nth, status) in [("", 1, 401), ("[profiles.review]\nplugins = [\"echo\"]\n", 2, 200)] {
-        place.folder.config(&config(&place.issuer, &place.srv, profiles));
+        place.folder.config(&config(&place.issuer, &place.srv, &format!("{profiles}{EVERYBODY}")));
         place.server.wait_for_nth_log("the config was read anew", nth).await;
         assert_eq!(place.server.post_to("/mcp", &headers, &body).await.status(), status, "{profiles}");
     }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -178,6 +178,13 @@ impl Current {
             "there are no [roles.*] any more, so that everybody could use everything; if that is meant, add [roles.everybody] with \
              when = \"anyone\" and plugins = [\"*\"]"
         );
+        if let Some((role, key, gives)) = new.roles.lost_since(&now.roles) {
+            bail!(
+                "{} has no `{key}` any more, so that it would give {gives}; if that is meant, write it (such as tools = [\"*\"]) or start \
+                 wharf again",
+                toml_header(&["roles", role])
+            );
+        }
         Ok(new)
     }
 

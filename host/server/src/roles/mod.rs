@@ -58,6 +58,33 @@ impl Role {
     }
 }
 
+/// A key that narrows a role, and what the role gives without it.
+type Narrowing = (&'static str, &'static str);
+
+impl Role {
+    /// A key that narrowed the role before and is not there any more. What a role lacks gives more, so a config that was cut off in the
+    /// middle of a role would open what was closed.
+    fn lost_since(&self, before: &Self) -> Option<Narrowing> {
+        let (now, then) = (&self.selection, &before.selection);
+        let lists = [
+            (&now.plugins, &then.plugins, ("plugins", "what it names of every plugin")),
+            (&now.tools, &then.tools, ("tools", "all tools of its plugins")),
+            (&now.prompts, &then.prompts, ("prompts", "all prompts of its plugins")),
+            (&now.resources, &then.resources, ("resources", "all resources of its plugins")),
+        ];
+        // Without `plugins`, a list that is left out gives nothing.
+        let gives = |key: &str| key == "plugins" || now.plugins.is_some();
+        let mut lists = lists.into_iter().filter(|(now, then, (key, _))| now.is_none() && then.is_some() && gives(key));
+        let ceiling = self.ceiling.is_none() && before.ceiling.is_some();
+        let limits = self.allowance.is_unlimited() && !before.allowance.is_unlimited();
+        lists
+            .next()
+            .map(|(_, _, narrowing)| narrowing)
+            .or(ceiling.then_some(("roots", "the folders of its plugins")))
+            .or(limits.then_some(("limits", "any number of calls")))
+    }
+}
+
 /// All roles of a config.
 #[derive(Debug, Default)]
 pub struct Roles {
@@ -118,6 +145,14 @@ impl Roles {
     /// Whether they give anybody less than everything.
     pub fn narrow(&self) -> bool {
         self.are_there() && !self.open
+    }
+
+    /// A role that lost a key which narrowed it before: its name, the key, and what it gives without.
+    pub fn lost_since(&self, before: &Self) -> Option<(&str, &'static str, &'static str)> {
+        self.all.iter().find_map(|role| {
+            let (key, gives) = role.lost_since(before.all.iter().find(|one| one.name == role.name)?)?;
+            Some((role.name.as_str(), key, gives))
+        })
     }
 
     /// The roles whose folders are not there now, as far as the path is the same for every caller.
