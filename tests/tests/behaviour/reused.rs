@@ -173,7 +173,7 @@ async fn calls_at_once_have_an_instance_each() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_only_kept_makes_room_for_what_runs() {
     let folder = Folder::new();
-    config(&folder, "[plugins.hostile.limits]\nmemory_mib = 16\n[limits]\ntotal_memory_mib = 23\n");
+    config(&folder, "[plugins.hostile.limits]\nmemory_mib = 16\n[limits]\ntotal_memory_mib = 31\n");
     let server = Server::start(&folder, &[]).await;
     let mut keeps = server.legacy("2025-11-25", json!({})).await;
     let mut needs = server.legacy("2025-11-25", json!({})).await;

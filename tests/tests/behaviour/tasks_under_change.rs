@@ -92,7 +92,8 @@ async fn of_two_who_wait_one_is_asked_and_both_are_answered() {
     let (second_id, mut second) = session.begin("tasks/result", task.clone()).await;
     let asked = question(&mut first).await;
     accept(&session, &asked).await;
-    assert_eq!(text(&first.response(&first_id).await["result"]), "a");
+    let answer = first.response(&first_id).await;
+    assert_eq!(text(&answer["result"]), "a", "{answer}");
     let answer = second.event().await.expect("an answer");
     assert_eq!(answer["id"], second_id, "no message goes to two streams: {answer}");
     assert_eq!(text(&answer["result"]), "a");

@@ -88,11 +88,11 @@ pub async fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
 pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
     let id = &params.task_id;
     loop {
-        let record = find(ctx, id).await?;
-        // Changes are watched before the task is looked at, so that none is missed.
+        // Changes are watched before the task is looked at, so that none is missed. A task that is not under way any more has its outcome
+        // in its record, so that is read afterwards too.
         let running = ctx.server.tasks.under_way(id);
         let changes = running.as_ref().map(|running| running.watch());
-        let record = if running.is_some() { find(ctx, id).await? } else { record };
+        let record = find(ctx, id).await?;
         if record.task.status.is_terminal() {
             return match record.outcome {
                 Some(Ok(result)) => Ok(ctx.encoder.task_result(&result, id)),
