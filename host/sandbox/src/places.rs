@@ -25,9 +25,18 @@ use tokio::sync::oneshot;
 /// How many times as many places as are free one taker may hold.
 const TIMES_FREE: usize = 3;
 
-/// Whether a taker that holds so many places may have another one, while so many are free.
-pub fn has_part(held: usize, free: usize) -> bool {
-    held < free.saturating_mul(TIMES_FREE)
+/// The part of a pool that only takers get that hold few: an eighth. Without it, takers that come one after the other, each for all that it
+/// can have, would leave nothing.
+const FOR_SMALL_TAKERS: usize = 8;
+/// Which part of a pool is few: one in 64, and one place at least.
+const FEW: usize = 64;
+
+/// Whether a taker that holds so many places may have another one, while so many of `whole` are free.
+pub fn has_part(held: usize, free: usize, whole: usize) -> bool {
+    if held < (whole / FEW).max(1) {
+        return free > 0;
+    }
+    held < free.saturating_mul(TIMES_FREE) && free > whole / FOR_SMALL_TAKERS
 }
 
 /// What one kind of place is for, and what becomes of it. There is no default, so a pool cannot be made without saying all of this.
@@ -199,7 +208,7 @@ impl State {
 
     fn fits(&self, party: Party, whole: usize) -> bool {
         let free = whole.saturating_sub(self.taken);
-        has_part(self.held(party), free) || (free > 0 && party == Party::SOLE)
+        has_part(self.held(party), free, whole) || (free > 0 && party == Party::SOLE)
     }
 
     fn count(&mut self, party: Party) {

@@ -16,7 +16,11 @@ use std::{
 };
 
 use e2e::{Exchange, Folder, Pipe, Server, Value, client::Client, is_error, json, memory_kib, plugin, text};
-use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpSocket, TcpStream},
+    time::timeout,
+};
 
 const TOTAL_MIB: u64 = 512;
 const HOST_MIB: u64 = 256;
@@ -132,7 +136,9 @@ impl Soak {
             }
             let call = json!({ "name": tool, "arguments": arguments });
             // Some are refused, some fail, some are answered.
-            let _ = self.server.open_modern(json!(1), "tools/call", call, json!({})).await.text().await;
+            if let Ok(mut sent) = Client::at(&self.server, 30).try_begin("tools/call", call).await {
+                sent.read_head().await;
+            }
             self.attacks.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -152,7 +158,10 @@ impl Soak {
         let mut round = 0;
         while self.goes_on() {
             round += 1;
-            let Ok(mut stream) = TcpStream::connect(address).await else { continue };
+            // At an address of their own: those that work are another client.
+            let socket = TcpSocket::new_v4().expect("a socket");
+            socket.bind(([127, 0, 0, 31], 0).into()).expect("an address");
+            let Ok(mut stream) = socket.connect(address).await else { continue };
             let bytes = match round % 4 {
                 0 => [head(amplified.len()).as_bytes(), amplified.as_bytes()].concat(),
                 1 => unread.clone().into_bytes(),
@@ -167,7 +176,7 @@ impl Soak {
             }
             let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
                 "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } } });
-            let _ = self.server.post(&[], &initialize).await;
+            let _ = Client::at(&self.server, 31).try_send("POST", &[], &initialize.to_string()).await;
             self.attacks.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -233,7 +242,7 @@ impl Soak {
                 _ => config(&self.folder, round % 8 < 4),
             }
             let read = json!({ "name": "by_read", "arguments": { "path": "/d/f" } });
-            let _ = self.server.modern("tools/call", read, json!({})).await;
+            let _ = Client::at(&self.server, 32).try_begin("tools/call", read).await;
         }
     }
 

@@ -55,6 +55,17 @@ fn greedy_takers_leave_room_for_those_that_hold_little() {
 }
 
 #[test]
+fn takers_that_come_one_after_the_other_leave_places_for_small_ones() {
+    for (whole, others) in [(8, 1), (16, 2), (64, 6), (256, 20), (1024, 80)] {
+        let places = Places::new(&RULE, whole);
+        let greedy: Vec<Vec<Place>> = (1..=4).map(|one| fill(&places, one)).collect();
+        let got: Vec<Place> = (100..).take(others).filter_map(|one| places.take(party(one)).ok()).collect();
+        let held: Vec<usize> = greedy.iter().map(Vec::len).collect();
+        assert!(got.len() + 2 >= others, "{whole}: {held:?} leave {}", got.len());
+    }
+}
+
+#[test]
 fn one_alone_gets_three_quarters_and_the_only_taker_everything() {
     for (whole, most) in [(1, 1), (2, 2), (3, 3), (4, 3), (8, 6), (16, 12), (256, 192)] {
         let places = Places::new(&RULE, whole);
@@ -208,9 +219,9 @@ fn what_a_larger_taker_does_not_use_gives_way_although_places_are_free() {
     let places = Places::new(&RULE, 16);
     let held: Vec<_> = (0..12).map(|_| take(&places, 1, Some(1), false).unwrap()).collect();
     let other: Vec<_> = std::iter::from_fn(|| take(&places, 2, None, false)).collect();
-    assert_eq!(other.len(), 7, "three at first, and then until they hold the same but for one");
-    assert_eq!(held.iter().filter(|one| ended(one)).count(), 4);
-    assert!(places.taken() < 16, "there is still one for a third");
+    assert_eq!(other.len(), 7, "two at first, and then until they hold the same");
+    assert_eq!(held.iter().filter(|one| ended(one)).count(), 5);
+    assert_eq!(places.taken(), 14, "there is still an eighth for others");
 }
 
 #[tokio::test]

@@ -53,6 +53,7 @@ mod tests {
         &connect::CONNECTIONS,
         &connect::LOOK_UPS,
         &line::REQUESTS,
+        &line::ALL_REQUESTS,
         &metrics::SERIES,
         &metrics::PLUGINS,
     ];
@@ -82,7 +83,8 @@ mod tests {
             behind a proxy all of them are one client. The client of `wharf run`, which serves nobody else, may have everything.\n\n\
             One that holds *n* places gets another one only while *n* is less than three times the number of free places. So one alone\n\
             can hold three quarters, two greedy ones three sevenths each, and ten greedy ones together leave one place in 31 free, for those\n\
-            that hold few. A pool of fewer than four places keeps nothing for others; those that wait have turns.\n\n\
+            that hold few. The last eighth of a pool is for those that hold less than one place in 64, or none, so that greedy ones\n\
+            that come one after the other leave it free. A pool of fewer than four places keeps nothing for others; those that wait have turns.\n\n\
             Memory has no places. A client gets more bytes of `total_host_memory_mib` only while it holds no more of them than are free then: one\n\
             alone can hold a half, two greedy ones a third each, ten an eleventh each. docs/operations.md says what they are for. Of\n\
             `total_memory_mib`, which guests have, the calls of a client hold three times what is free at most, as of all places.\n\n\

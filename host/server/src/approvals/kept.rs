@@ -129,7 +129,7 @@ impl Kept {
             all.retain(|one| one.id != approval.id);
             let held = all.iter().filter(|one| one.principal == approval.principal).count();
             ensure!(
-                has_part(held, MAX_APPROVALS.saturating_sub(all.len())),
+                has_part(held, MAX_APPROVALS.saturating_sub(all.len()), MAX_APPROVALS),
                 "{held} of {} approvals are those of {}, and {MAX_APPROVALS} is the most, of which a part is kept for others; \
                  `wharf approvals revoke` some",
                 all.len(),

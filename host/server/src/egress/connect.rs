@@ -25,7 +25,7 @@ use wharf_sandbox::{
 use super::{
     address::{Reach, judge},
     answers::Answers,
-    line::{Io, Line, Stream},
+    line::{ALL_REQUESTS, Io, Line, Stream},
     target::{Host, Scheme, Target},
     tls::Tls,
 };
@@ -113,6 +113,8 @@ pub struct Dialer {
     pub resolver: Box<dyn Resolve>,
     look_ups: Arc<Places>,
     pub connections: Arc<Places>,
+    /// The requests of all plugins, by client.
+    pub requests: Arc<Places>,
     /// Where wharf itself listens.
     pub own: RwLock<Vec<SocketAddr>>,
     /// Tells the operator what is wrong with the config, at a limited rate.
@@ -127,6 +129,7 @@ impl Dialer {
             resolver,
             look_ups: Places::new(&LOOK_UPS, LOOKED_UP),
             connections: Places::new(&CONNECTIONS, CONNECTED),
+            requests: Places::new(&ALL_REQUESTS, CONNECTED),
             own: RwLock::default(),
             told: Refusals::default(),
             answers: None,

@@ -29,6 +29,18 @@ const UNUSED: Duration = Duration::from_secs(1);
 /// How many requests of one plugin are under way at once: as many as it can have connections.
 pub const REQUESTED: usize = 96;
 
+/// HTTP requests of all plugins. There are as many connections, which plugins share by plugin; this is each client's part of them.
+pub static ALL_REQUESTS: Rule = Rule {
+    of: "HTTP requests of all plugins that are under way",
+    number: "128",
+    taker: "client",
+    until: "the response has been read, or the call that made the request is over",
+    asking: "not held: no call of a plugin is under way while a person thinks",
+    gone: "given back with the call",
+    gives_way: "nothing; a request waits 5 s for its turn, and the client with the fewest requests is next",
+    old: Duration::MAX,
+};
+
 /// Requests of one plugin.
 pub static REQUESTS: Rule = Rule {
     of: "HTTP requests of one plugin that are under way",

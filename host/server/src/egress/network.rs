@@ -299,7 +299,8 @@ impl Inner {
     async fn send(&self, request: Request<Body>, party: Party) -> Result<Response<Body>, Unsent> {
         let (mut parts, body) = request.into_parts();
         let (rule, target) = self.judge(&parts).map_err(Unsent::Denied)?;
-        let turn = timeout(TURN, self.requests.wait(party)).await;
+        let turns = async { (self.requests.wait(party).await, self.connector.dialer.requests.wait(party).await) };
+        let turn = timeout(TURN, turns).await;
         let turn = turn.map_err(|_| Unsent::Denied(HttpRefusal::Limit("http_at_once")))?;
         let sender = self.sender(allowed(rule)).ok_or(Unsent::Failed(Error::ConfigurationError))?;
         parts.uri = uri(&target, &parts.uri).map_err(|_| Unsent::Failed(Error::HttpRequestUriInvalid))?;
