@@ -52,7 +52,7 @@ fn config(folder: &Folder, generous: bool) {
         String::new()
     };
     folder.config(&format!(
-        "plugin_dir = {:?}\n[http]\nin_flight = 256\n[protocol]\nsse = true\n[roots]\nwithin = [{:?}]\n\
+        "plugin_dir = {:?}\n[http]\nin_flight = 512\n[protocol]\nsse = true\n[roots]\nwithin = [{:?}]\n\
          [limits]\ntotal_memory_mib = {TOTAL_MIB}\ntotal_host_memory_mib = {HOST_MIB}\ntimeout_ms = 2000\n\
          [plugins.echo]\npath = {:?}\nprefix = \"by_\"\n[plugins.hostile]\npath = {:?}\nprefix = \"\"\n\
          [plugins.version]\npath = {:?}\nprefix = \"\"\n[plugins.reach]\npath = {:?}\nprefix = \"by_\"\n{dirs}",
@@ -220,8 +220,8 @@ impl Soak {
             }
             self.attacks.fetch_add(1, Ordering::Relaxed);
             // As fast as its connections come about, and so that the others get to run in this process too.
-            if round.is_multiple_of(8) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
+            if round.is_multiple_of(2) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
     }
