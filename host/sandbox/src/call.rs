@@ -13,6 +13,7 @@ use crate::{
     adapter::declared::Served,
     denial::{Denial, HttpUse},
     instance::{Instance, Operation, TRANSFER_SLACK_BYTES},
+    ledger::Account,
     limits::Refused,
     load::Plugin,
     masked::Masked,
@@ -82,11 +83,12 @@ impl Plugin {
         let sandbox = &self.0.code.0.sandbox;
         let (traces, pace) = (Traces::default(), Arc::new(Pace::new(&sandbox.ticks)));
         let network = scope.network.clone();
+        let memory = sandbox.memory.of(party);
         let traffic = network
             .as_ref()
-            .map(|network| Traffic::new(Arc::clone(network), limits.http, sandbox.memory.of(party), traces.clone()));
+            .map(|network| Traffic::new(Arc::clone(network), limits.http, memory.clone(), traces.clone()));
         let state = CallState::new(events, traces.clone(), Arc::clone(&pace), traffic);
-        let run = self.clone().run(operation, scope, state, client, party);
+        let run = self.clone().run(operation, scope, state, client, (party, memory));
         let run = masked::<O>(run, network.clone(), Arc::clone(&pace));
         let run = sandbox.runtime.run(run, &self.0.turns, pace);
         let result = match tokio::time::timeout(timeout, run).await {
@@ -134,7 +136,7 @@ impl Plugin {
         scope: Scope,
         call: CallState,
         client: Option<Arc<str>>,
-        party: Party,
+        (party, own_memory): (Party, Account),
     ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
         let about = self.0.about();
@@ -152,7 +154,6 @@ impl Plugin {
         let _slot = self.slot(party).await;
         call.begin();
         let Sandbox { warm, memory, handles, .. } = &*code.sandbox;
-        let own_memory = memory.of(party);
         let key = client.zip(scope.reach()).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
         let part = handles.take();
         let kept = key.as_ref().and_then(|key| warm.take(key)).filter(|kept| part.covers(kept.handles_limit()));

@@ -92,7 +92,19 @@ impl Account {
 
     /// Whether a charge of so many bytes would fit at the moment.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        self.charge(bytes).is_ok()
+        let fits = self.sum(self.used(), bytes, self.free_around()).is_some();
+        fits && self.0.around.as_ref().is_none_or(|around| around.has_room(bytes))
+    }
+
+    /// For a part, how many bytes are free around it, and how many times as many it may hold.
+    fn free_around(&self) -> Option<(usize, usize)> {
+        self.0.around.as_ref().zip(self.0.times_free).map(|(around, times)| (around.left(), times))
+    }
+
+    /// What it would hold with so many bytes more than `used`, if it may hold that.
+    fn sum(&self, used: usize, bytes: usize, free: Option<(usize, usize)>) -> Option<usize> {
+        let sum = used.checked_add(bytes).filter(|sum| *sum <= self.0.limit)?;
+        free.is_none_or(|(free, times)| sum <= free.saturating_sub(bytes).saturating_mul(times)).then_some(sum)
     }
 
     /// Charges this many bytes, which are given back when the charge is dropped.
@@ -107,14 +119,11 @@ impl Account {
     }
 
     fn take(&self, bytes: usize) -> Result<(), Full> {
-        let Share { limit, used, around, times_free } = &*self.0;
+        let Share { limit, used, around, times_free: _ } = &*self.0;
         // What is free around it may change meanwhile. Then a part gets a charge more or less than it should, but all parts together
         // never more than there is.
-        let free = around.as_ref().zip(*times_free).map(|(around, times)| (around.left(), times));
-        let within = |used: usize| {
-            let sum = used.checked_add(bytes).filter(|sum| sum <= limit)?;
-            free.is_none_or(|(free, times)| sum <= free.saturating_sub(bytes).saturating_mul(times)).then_some(sum)
-        };
+        let free = self.free_around();
+        let within = |used: usize| self.sum(used, bytes, free);
         if let Err(used) = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
             if bytes > *limit {
                 return Err(Full::TooLarge { wanted: bytes, limit: *limit });

@@ -277,11 +277,6 @@ impl Places {
         Arc::new(Self { rule, whole, state: Mutex::default() })
     }
 
-    /// How many places there are.
-    pub fn whole(&self) -> usize {
-        self.whole
-    }
-
     /// How many places are taken.
     pub fn taken(&self) -> usize {
         self.state.lock().taken
@@ -340,11 +335,14 @@ impl Places {
             let mut state = self.state.lock();
             // Those that have stopped waiting take no room here, however long no place comes free.
             state.waiting.retain(|waiting| !waiting.given.is_closed());
+            if state.waiting.is_empty() && state.fits(party, self.whole) {
+                return self.place(&mut state, party, occupant);
+            }
             let (give, given) = oneshot::channel();
             let own = state.waiting.iter().filter(|waiting| waiting.party == party).map(|waiting| waiting.turn).max();
             let turn = own.unwrap_or(0).max(state.turn) + 1;
             state.waiting.push(Waiting { party, turn, occupant, given: give });
-            // It gets a place at once if there is one.
+            // It may be the next that gets one, or one that is made free.
             (given, self.serve(&mut state))
         };
         served.tell();
