@@ -9,7 +9,7 @@ use e2e::{
 };
 
 use crate::{
-    EVERYBODY, RESOURCE, call,
+    call, introspecting,
     issuer::{Issuer, Key},
     status,
 };
@@ -72,15 +72,7 @@ async fn keys_are_made_shown_once_and_revoked() {
 async fn an_issuer_is_asked_about_tokens_that_say_nothing() {
     let (folder, key) = (Folder::new(), Key::ed("one"));
     let issuer = Issuer::start(&[&key]).await;
-    folder.plugin("echo");
-    folder.write("config/wharf/secret", "a secret of wharf&co=");
-    folder.set_mode("config/wharf/secret", 0o600);
-    folder.config(&format!(
-        "[http]\npublic_url = \"{RESOURCE}\"\n[secrets]\nown = {{ file = \"secret\" }}\n[auth]\nscopes = [\"mcp\"]\n\
-         [[auth.issuers]]\nurl = \"{}\"\nintrospection = {{ client_id = \"wh:arf\", secret = \"own\" }}\n\
-         [plugins.echo]\npath = \"../../plugins/echo.wasm\"\nprefix = \"\"\n{EVERYBODY}",
-        issuer.url()
-    ));
+    introspecting(&folder, &issuer, "wh:arf");
     let server = Server::start(&folder, &[]).await;
     issuer.know("good", issuer.claims());
     issuer.know("nameless", issuer.with("iss", None));

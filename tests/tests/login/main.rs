@@ -24,6 +24,19 @@ pub const RESOURCE: &str = "https://mcp.example.com/mcp";
 /// A role that gives everything to everybody who gets in.
 pub const EVERYBODY: &str = "[roles.everybody]\nwhen = \"anyone\"\nplugins = [\"*\"]\n";
 
+/// A config by which the issuer is asked about tokens that say nothing, as this client.
+pub fn introspecting(folder: &Folder, issuer: &Issuer, client: &str) {
+    folder.plugin("echo");
+    folder.write("config/wharf/secret", "a secret of wharf&co=");
+    folder.set_mode("config/wharf/secret", 0o600);
+    folder.config(&format!(
+        "[http]\npublic_url = \"{RESOURCE}\"\n[secrets]\nown = {{ file = \"secret\" }}\n[auth]\nscopes = [\"mcp\"]\n\
+         [[auth.issuers]]\nurl = \"{}\"\nintrospection = {{ client_id = {client:?}, secret = \"own\" }}\n\
+         [plugins.echo]\npath = \"../../plugins/echo.wasm\"\nprefix = \"\"\n{EVERYBODY}",
+        issuer.url()
+    ));
+}
+
 /// A wharf that takes tokens of this issuer. `more`: further lines of the issuer.
 pub async fn started(folder: &Folder, issuer: &Issuer, more: &str) -> Server {
     folder.plugin("echo");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use e2e::{Folder, PATIENCE, Server, client::Client, http::modern_headers, json, modern_params, together};
 
 use crate::{
-    EVERYBODY, RESOURCE,
+    introspecting,
     issuer::{Issuer, Key},
 };
 
@@ -24,15 +24,7 @@ async fn status(client: &Client<'_>, token: &str) -> u16 {
 async fn made_up_tokens_of_a_stranger_keep_nobody_out() {
     let (folder, key) = (Folder::new(), Key::ed("one"));
     let issuer = Issuer::start(&[&key]).await;
-    folder.plugin("echo");
-    folder.write("config/wharf/secret", "a secret of wharf&co=");
-    folder.set_mode("config/wharf/secret", 0o600);
-    folder.config(&format!(
-        "[http]\npublic_url = \"{RESOURCE}\"\n[secrets]\nown = {{ file = \"secret\" }}\n[auth]\nscopes = [\"mcp\"]\n\
-         [[auth.issuers]]\nurl = \"{}\"\nintrospection = {{ client_id = \"wharf\", secret = \"own\" }}\n\
-         [plugins.echo]\npath = \"../../plugins/echo.wasm\"\nprefix = \"\"\n{EVERYBODY}",
-        issuer.url()
-    ));
+    introspecting(&folder, &issuer, "wharf");
     let server = Server::start(&folder, &[]).await;
     let (stranger, ben) = (Client::at(&server, 1), Client::at(&server, 2));
     let tokens: Vec<String> = (0..40).map(|number| format!("good-{number}")).collect();

@@ -172,21 +172,21 @@ fn uncertain_file_system(_path: &Path) -> Option<&'static str> {
     None
 }
 
+/// What the kernel of another machine would tell: a folder with these files.
+#[cfg(test)]
+pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-
-    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        folder
-    }
 
     #[test]
     fn kernels_are_told_by_what_they_lack() {

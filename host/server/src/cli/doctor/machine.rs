@@ -190,17 +190,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
-    use crate::cli::doctor::State;
-
-    fn proc(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        folder
-    }
+    use crate::{base::machine::folder as proc, cli::doctor::State};
 
     #[test]
     fn a_cache_that_cannot_be_used_is_told_with_the_remedy() {
