@@ -55,6 +55,11 @@ impl Text {
         }
     }
 
+    /// Whether all its bytes belong to this response alone.
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::Whole(_))
+    }
+
     /// The text in pieces, none of which is copied.
     pub fn into_pieces(self) -> [Bytes; 3] {
         match self {
