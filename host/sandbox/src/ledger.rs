@@ -6,13 +6,16 @@
 //! none.
 //!
 //! An account lies in another either as a share, which has a limit of its own, or as a part. A part may hold at most so many times as
-//! many bytes as are free around it once it holds them. With once as many, one part alone holds a half, two hold a third each, and ten
-//! hold an eleventh each, so that as much as one of them holds is always free for others. It is the rule of [`crate::places`].
+//! many bytes as are free around it once it holds them. With once as many, one part alone holds a half, and two hold a third each, so
+//! that as much as one of them holds is free for others. The last eighth is only for parts that hold few bytes. It is the rule of
+//! [`crate::places`].
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
+
+use crate::places::{FEW, FOR_SMALL_TAKERS};
 
 /// Somebody's share of memory. Clones are the same account.
 #[derive(Clone, Debug)]
@@ -85,9 +88,10 @@ impl Account {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// How many bytes are free at the moment; others may take them before the caller does.
+    /// How many bytes are free at the moment, here and around it; others may take them before the caller does.
     pub fn left(&self) -> usize {
-        self.0.limit.saturating_sub(self.used())
+        let own = self.0.limit.saturating_sub(self.used());
+        self.0.around.as_ref().map_or(own, |around| own.min(around.left()))
     }
 
     /// Whether a charge of so many bytes would fit at the moment.
@@ -96,15 +100,16 @@ impl Account {
         fits && self.0.around.as_ref().is_none_or(|around| around.has_room(bytes))
     }
 
-    /// For a part, how many bytes are free around it, and how many times as many it may hold.
-    fn free_around(&self) -> Option<(usize, usize)> {
-        self.0.around.as_ref().zip(self.0.times_free).map(|(around, times)| (around.left(), times))
+    /// For a part, what bounds it.
+    fn free_around(&self) -> Option<Free> {
+        let (around, times) = self.0.around.as_ref().zip(self.0.times_free)?;
+        Some(Free { bytes: around.left(), whole: around.limit(), times })
     }
 
     /// What it would hold with so many bytes more than `used`, if it may hold that.
-    fn sum(&self, used: usize, bytes: usize, free: Option<(usize, usize)>) -> Option<usize> {
+    fn sum(&self, used: usize, bytes: usize, free: Option<Free>) -> Option<usize> {
         let sum = used.checked_add(bytes).filter(|sum| *sum <= self.0.limit)?;
-        free.is_none_or(|(free, times)| sum <= free.saturating_sub(bytes).saturating_mul(times)).then_some(sum)
+        free.is_none_or(|free| free.allows(sum, bytes)).then_some(sum)
     }
 
     /// Charges this many bytes, which are given back when the charge is dropped.
@@ -131,9 +136,8 @@ impl Account {
             return Err(match (around, free) {
                 (None, _) => Full::Whole { limit: *limit },
                 (Some(_), None) => Full::Share { limit: *limit },
-                (Some(around), Some((free, times))) => {
-                    // Its part of what is left to it and to whatever is still to come.
-                    let share = (free + used) / (times + 1) * times;
+                (Some(around), Some(free)) => {
+                    let share = free.share(used);
                     // If it would not get these bytes even if it held none, the others hold too much.
                     if bytes > share {
                         Full::Whole { limit: around.limit() }
@@ -155,6 +159,33 @@ impl Account {
         if let Some(around) = &self.0.around {
             around.give(bytes);
         }
+    }
+}
+
+/// What bounds a part.
+#[derive(Clone, Copy)]
+struct Free {
+    /// How many bytes are free around it.
+    bytes: usize,
+    /// How many there are in all.
+    whole: usize,
+    /// How many times as many as are free it may hold.
+    times: usize,
+}
+
+impl Free {
+    /// Whether a part may hold `sum` bytes, of which it does not hold the last `more` yet.
+    fn allows(self, sum: usize, more: usize) -> bool {
+        let left = self.bytes.saturating_sub(more);
+        let is_few = sum <= self.whole / FEW;
+        is_few || (left >= self.whole / FOR_SMALL_TAKERS && sum <= left.saturating_mul(self.times))
+    }
+
+    /// The most that a part which holds `used` bytes may hold, if the others keep what they hold.
+    fn share(self, used: usize) -> usize {
+        let (left, kept) = (self.bytes + used, self.whole / FOR_SMALL_TAKERS);
+        let share = (left / (self.times + 1) * self.times).min(left.saturating_sub(kept));
+        share.max((self.whole / FEW).min(left))
     }
 }
 
@@ -225,7 +256,7 @@ mod tests {
 
     #[test]
     fn parts_leave_as_much_free_as_each_holds() {
-        for greedy in [1, 2, 3, 10, 100] {
+        for greedy in [1, 2, 3, 7] {
             let whole = Account::new(1 << 20);
             let parts: Vec<Account> = (0..greedy).map(|_| whole.part(1)).collect();
             let mut held = Vec::new();
@@ -242,8 +273,37 @@ mod tests {
             }
             let error = parts[0].charge(64).unwrap_err();
             assert!(matches!(error, Full::Share { limit } if limit.abs_diff(each) <= 128), "{greedy} parts: {error}");
-            assert!(whole.part(1).charge(each / 2 - 128).is_ok(), "{greedy} parts leave room for another");
+            assert!(whole.part(1).charge((1 << 20) / FEW).is_ok(), "{greedy} parts leave room for another");
         }
+    }
+
+    #[test]
+    fn parts_that_come_one_after_the_other_leave_room_for_small_ones() {
+        let whole = Account::new(1 << 20);
+        let greedy: Vec<Account> = (0..100).map(|_| whole.part(3)).collect();
+        let few = (1 << 20) / FEW;
+        // The first takes all that it can get, then the second, and so on. None of them is content with few bytes.
+        let held: Vec<Charge> = greedy
+            .iter()
+            .filter_map(|part| {
+                let mut charge = part.charge(few + 1).ok()?;
+                while charge.grow(64).is_ok() {}
+                Some(charge)
+            })
+            .collect();
+        assert!(held.len() > 1);
+        assert!(whole.left() >= (1 << 20) / FOR_SMALL_TAKERS);
+        let small: Vec<Charge> = (0..FEW / FOR_SMALL_TAKERS).map(|_| whole.part(3).charge(few).unwrap()).collect();
+        assert!(matches!(whole.part(3).charge(few + 1), Err(Full::Whole { .. })));
+        drop(small);
+    }
+
+    #[test]
+    fn what_is_free_is_free_all_around() {
+        let whole = Account::new(100);
+        let (one, other) = (whole.share(60), whole.share(60));
+        let _held = one.charge(50).unwrap();
+        assert_eq!((one.left(), other.left()), (10, 50));
     }
 
     #[test]

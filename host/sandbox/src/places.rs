@@ -27,9 +27,9 @@ const TIMES_FREE: usize = 3;
 
 /// The part of a pool that only takers get that hold few: an eighth. Without it, takers that come one after the other, each for all that it
 /// can have, would leave nothing.
-const FOR_SMALL_TAKERS: usize = 8;
+pub(crate) const FOR_SMALL_TAKERS: usize = 8;
 /// Which part of a pool is few: one in 64, and one place at least.
-const FEW: usize = 64;
+pub(crate) const FEW: usize = 64;
 
 /// Whether a taker that holds so many places may have another one, while so many of `whole` are free.
 pub fn has_part(held: usize, free: usize, whole: usize) -> bool {
@@ -310,13 +310,6 @@ impl Places {
         let (mut place, ended) = self.take_or_end(party)?;
         place.give_way(occupant);
         Ok((place, ended))
-    }
-
-    /// Ends an occupant as if there were no place for one of `party`, because there is something else that occupants have and there is not
-    /// enough of. False: none may be ended for it.
-    pub fn end_one_for(&self, party: Party) -> bool {
-        let ended = self.state.lock().make_room(party, true, self.rule);
-        ended.inspect(|occupant| occupant.end()).is_some()
     }
 
     /// Waits for a place. Of those that wait, the one whose party holds the fewest places is next; of several parties, each has its turn.

@@ -86,8 +86,9 @@ mod tests {
             that hold few. The last eighth of a pool is for those that hold less than one place in 64, or none, so that greedy ones\n\
             that come one after the other leave it free. A pool of fewer than four places keeps nothing for others; those that wait have turns.\n\n\
             Memory has no places. A client gets more bytes of `total_host_memory_mib` only while it holds no more of them than are free then: one\n\
-            alone can hold a half, two greedy ones a third each, ten an eleventh each. docs/operations.md says what they are for. Of\n\
-            `total_memory_mib`, which guests have, the calls of a client hold three times what is free at most, as of all places.\n\n\
+            alone can hold a half, two greedy ones a third each; the last eighth is for clients that hold little. docs/operations.md says\n\
+            what it is for. Of `total_memory_mib`, which guests have, the calls of a client hold three times what is free at most, as of\n\
+            all places.\n\n\
             This table is made of the code: `WRITE_LIMITS=1 cargo test --lib the_table_of_limits`.\n\n\
             | what | how many | part of each | given back | while a person is asked | when the client is gone | makes room |\n\
             |---|---|---|---|---|---|---|\n"

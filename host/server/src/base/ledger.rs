@@ -33,11 +33,14 @@ const SMALL: usize = 64 << 10;
 /// How many times as much as is free one client may hold. What is charged here differs much in size, so it is less than for places.
 const TIMES_FREE: usize = 1;
 
+/// Memory that nothing else takes is kept for connections and for small messages, so that whoever fills the rest keeps nobody from being
+/// answered.
 pub struct Ledger {
     whole: Account,
-    plugins: Account,
-    small: Account,
     connections: Account,
+    small: Account,
+    /// For everything else.
+    rest: Account,
     http2: Account,
     /// How many messages were refused for want of room.
     refused: AtomicU64,
@@ -48,12 +51,13 @@ pub struct Ledger {
 struct Entry {
     all: Account,
     small: Account,
+    http2: Account,
     held: Weak<Held>,
 }
 
 impl Entry {
     fn owes(&self) -> bool {
-        self.all.used() > 0 || self.small.used() > 0
+        self.all.used() > 0 || self.small.used() > 0 || self.http2.used() > 0
     }
 }
 
@@ -67,6 +71,7 @@ struct Held {
     party: Party,
     all: Account,
     small: Account,
+    http2: Account,
 }
 
 impl Accounts {
@@ -77,6 +82,11 @@ impl Accounts {
     /// An account within this one, for what one session makes wharf keep: an eighth of all there is, at most.
     pub fn session(&self) -> Account {
         self.0.all.share(self.0.ledger.whole.limit() / 8)
+    }
+
+    /// The account that pays for what its connections of HTTP/2 take besides.
+    pub fn http2(&self) -> &Account {
+        &self.0.http2
     }
 }
 
@@ -101,10 +111,11 @@ impl Drop for Held {
 impl Ledger {
     pub fn new(bytes: usize) -> Arc<Self> {
         let whole = Account::new(bytes);
-        let (plugins, small) = (whole.share(bytes / 4 * 3), whole.share(bytes / 8));
-        let (connections, http2) = (whole.share(bytes / 2), whole.share(bytes / 4));
+        let (connections, small) = (whole.share(bytes / 4), whole.share(bytes / 8));
+        let rest = whole.share(bytes - bytes / 4 - bytes / 8);
+        let http2 = rest.share(bytes / 4);
         let (refused, clients) = (AtomicU64::new(0), Mutex::default());
-        Arc::new(Self { whole, plugins, small, connections, http2, refused, clients })
+        Arc::new(Self { whole, connections, small, rest, http2, refused, clients })
     }
 
     /// The account of everybody together.
@@ -112,24 +123,19 @@ impl Ledger {
         &self.whole
     }
 
-    /// The account that pays for compiled code and for the lists of plugins.
+    /// The account that pays for compiled code and for the lists of plugins. Clients' large messages come from it as well.
     pub fn plugins(&self) -> &Account {
-        &self.plugins
+        &self.rest
     }
 
     /// An account for the lists of one plugin.
     pub fn plugin(&self) -> Account {
-        self.plugins.share(self.whole.limit() / 8)
+        self.rest.share(self.whole.limit() / 8)
     }
 
     /// The account that pays for what each connection may take before its client is known.
     pub fn connections(&self) -> &Account {
         &self.connections
-    }
-
-    /// The account that pays for what a connection of HTTP/2 takes besides.
-    pub fn http2(&self) -> &Account {
-        &self.http2
     }
 
     /// The accounts of a client.
@@ -139,13 +145,18 @@ impl Ledger {
         if clients.len() > 1024 {
             clients.retain(|_, entry| entry.held.strong_count() > 0 || entry.owes());
         }
-        let new = || Entry { all: self.whole.part(TIMES_FREE), small: self.small.part(TIMES_FREE), held: Weak::new() };
+        let new = || Entry {
+            all: self.rest.part(TIMES_FREE),
+            small: self.small.part(TIMES_FREE),
+            http2: self.http2.part(TIMES_FREE),
+            held: Weak::new(),
+        };
         let entry = clients.entry(party).or_insert_with(new);
         if let Some(held) = entry.held.upgrade() {
             return Accounts(held);
         }
-        let (all, small) = (entry.all.clone(), entry.small.clone());
-        let held = Arc::new(Held { ledger: Arc::clone(self), party, all, small });
+        let (all, small, http2) = (entry.all.clone(), entry.small.clone(), entry.http2.clone());
+        let held = Arc::new(Held { ledger: Arc::clone(self), party, all, small, http2 });
         entry.held = Arc::downgrade(&held);
         Accounts(held)
     }
@@ -272,7 +283,7 @@ mod tests {
     fn small_messages_pass_who_has_used_its_share_up() {
         let ledger = Ledger::new(8 << 20);
         let one = client(&ledger, 1);
-        let _held = ledger.message(&one, 4 << 20).unwrap();
+        let _held = ledger.message(&one, 5 << 19).unwrap();
         assert!(matches!(ledger.message(&one, SMALL + 1), Err(Full::Share { .. })));
         assert!(matches!(ledger.incoming(&one).cover(SMALL + 1), Err(Full::Share { .. })));
         assert_eq!(ledger.refused(), 2);
@@ -303,14 +314,29 @@ mod tests {
     }
 
     #[test]
+    fn whoever_fills_the_rest_leaves_connections_and_small_messages() {
+        let ledger = Ledger::new(64 << 20);
+        let mut held = Vec::new();
+        for number in 0..100 {
+            let greedy = client(&ledger, number);
+            held.extend(std::iter::from_fn(|| ledger.message(&greedy, SMALL + 1).ok()));
+            held.extend(std::iter::from_fn(|| greedy.http2().charge(1 << 20).ok()));
+        }
+        held.extend(std::iter::from_fn(|| ledger.plugins().charge(SMALL).ok()));
+        assert!(ledger.plugins().left() < SMALL);
+        assert!(ledger.message(&client(&ledger, 200), SMALL).is_ok());
+        assert!(ledger.connections().charge(16 << 20).is_ok());
+    }
+
+    #[test]
     fn sessions_hold_no_more_than_their_client() {
         let ledger = Ledger::new(64 << 20);
         let (one, other) = (client(&ledger, 1), client(&ledger, 2));
         let sessions: Vec<Account> = (0..12).map(|_| one.session()).collect();
         let held: Vec<Charge> =
             sessions.iter().flat_map(|session| std::iter::from_fn(|| session.charge(1 << 20).ok())).collect();
-        assert_eq!((held.len(), sessions[0].used()), (32, 8 << 20), "half of all there is, an eighth in each session");
-        assert!(ledger.message(&other, 16 << 20).is_ok());
+        assert_eq!((held.len(), sessions[0].used()), (20, 8 << 20), "half of 40 MiB, an eighth of all in each session");
+        assert!(ledger.message(&other, 10 << 20).is_ok());
     }
 
     #[test]

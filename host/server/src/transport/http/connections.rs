@@ -256,11 +256,6 @@ impl Connections {
         let (place, _) = self.0.take_for(remote.party(), Arc::clone(&peer) as Arc<dyn Occupant>)?;
         Ok(Place { _place: place, peer })
     }
-
-    /// Ends another connection for one that was taken in, because there is no memory for both.
-    pub fn end_another_for(&self, place: &Place) -> bool {
-        self.0.end_one_for(place.peer.remote.party())
-    }
 }
 
 /// The other end of a request's connection. If another server than wharf's own accepted the connection, only the address is

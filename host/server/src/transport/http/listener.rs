@@ -42,8 +42,6 @@ const WAITING: usize = 1024;
 /// HTTP/1.1, the headers of a request, and the tasks for it. Measured: 70 to 80 KiB with headers that do not end, and 95 KiB with a message
 /// of TLS that does not end.
 const CONNECTION_BYTES: usize = 128 << 10;
-/// Which part of the memory connections leave to what is served on them: a sixteenth.
-const SPARE: usize = 16;
 /// How long a connection that was ended for another may take to give its memory back.
 const GIVING_BACK: Duration = Duration::from_millis(200);
 const FULL: What =
@@ -110,11 +108,11 @@ impl Listener {
                 server.refusals.say(FULL);
                 continue;
             };
-            let Some(charge) = charged(&server, &connections, &place, &mut open).await else {
+            let Some(charge) = charged(&server, &mut open).await else {
                 server.refusals.say(NO_MEMORY);
                 continue;
             };
-            let place = (place, charge);
+            let place = (charge, place);
             let (server, front) = (Arc::clone(&server), Arc::clone(&front));
             match stream {
                 Accepted::Tcp(stream) => drop(open.spawn(connect(server, stream, place, front, tls.clone()))),
@@ -147,14 +145,15 @@ async fn accept(sockets: &[Socket]) -> (Accepted, Remote) {
 }
 
 /// Serves a connection from its first byte to its last.
-async fn connect<S>(server: Arc<Server>, stream: S, place: (Place, Charge), front: Arc<Front>, tls: Option<Arc<Tls>>)
+async fn connect<S>(server: Arc<Server>, stream: S, place: (Charge, Place), front: Arc<Front>, tls: Option<Arc<Tls>>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (Place { peer, .. }, _charge) = &place;
+    // The memory comes free before the place does.
+    let (_charge, Place { peer, .. }) = &place;
     let stream = Paced::new(stream, Arc::clone(peer), PACE);
     let Some(tls) = tls else { return http1(&server, stream, peer, &front).await };
-    let two = || server.ledger.http2().charge(http2::CONNECTION_BYTES).ok();
+    let two = || peer.of_address().http2().charge(http2::CONNECTION_BYTES).ok();
     let secured = tokio::select! {
         secured = tls.accept(stream, two) => secured,
         // Nothing was asked for yet.
@@ -242,30 +241,23 @@ where
     }
 }
 
-/// Charges for a connection. If little memory is left, which is for those that are served, another connection is ended for it.
-async fn charged(server: &Server, connections: &Connections, place: &Place, open: &mut JoinSet<()>) -> Option<Charge> {
-    let (account, whole) = (server.ledger.connections(), server.ledger.whole());
-    let charge = || account.charge(CONNECTION_BYTES).ok();
-    if whole.left() > whole.limit() / SPARE
-        && let Some(charge) = charge()
-    {
-        return Some(charge);
-    }
-    connections.end_another_for(place);
-    // Its memory is free again when it has ended. Others may have ended as well by then.
+/// Charges for a connection. There is memory for every place, but a connection that was ended for this one gives its memory back a moment
+/// after its place.
+async fn charged(server: &Server, open: &mut JoinSet<()>) -> Option<Charge> {
+    let charge = || server.ledger.connections().charge(CONNECTION_BYTES).ok();
     let given_back = async {
         loop {
-            let _ended = open.join_next().await?;
             if let Some(charge) = charge() {
                 return Some(charge);
             }
+            let _ended = open.join_next().await?;
         }
     };
     tokio::time::timeout(GIVING_BACK, given_back).await.unwrap_or_default()
 }
 
-/// How many connections there may be: no more than the config says, than half of the memory of the host suffices for, and than half of
-/// the files that the process may open. The other halves are for plugins, requests and wharf itself.
+/// How many connections there may be: no more than the config says, than a quarter of the memory of the host suffices for, and than half of
+/// the files that the process may open. The rest is for plugins, requests and wharf itself.
 fn most_connections(server: &Server) -> usize {
     let files =
         getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
@@ -275,7 +267,7 @@ fn most_connections(server: &Server) -> usize {
     // What nobody asked for need not be had.
     if most < wanted && wanted != defaults::CONNECTIONS {
         let why = if by_memory <= files / 2 {
-            "half of total_host_memory_mib in [limits] is for all of them, at 128 KiB each"
+            "a quarter of total_host_memory_mib in [limits] is for all of them, at 128 KiB each"
         } else {
             "each takes a file descriptor, and half of those that the process may open (ulimit -n) are for plugins"
         };
