@@ -33,14 +33,15 @@ const SMALL: usize = 64 << 10;
 /// How many times as much as is free one client may hold. What is charged here differs much in size, so it is less than for places.
 const TIMES_FREE: usize = 1;
 
-/// Memory that nothing else takes is kept for connections and for small messages, so that whoever fills the rest keeps nobody from being
-/// answered.
+/// A quarter of the memory is for connections only and an eighth for small messages only, so that clients are answered however full the
+/// rest is. Plugins and large messages share the rest, of which each leaves a part to the other.
 pub struct Ledger {
     whole: Account,
     connections: Account,
     small: Account,
-    /// For everything else.
-    rest: Account,
+    plugins: Account,
+    /// For what clients make wharf keep, except small messages.
+    large: Account,
     http2: Account,
     /// How many messages were refused for want of room.
     refused: AtomicU64,
@@ -112,10 +113,12 @@ impl Ledger {
     pub fn new(bytes: usize) -> Arc<Self> {
         let whole = Account::new(bytes);
         let (connections, small) = (whole.share(bytes / 4), whole.share(bytes / 8));
+        // Each leaves an eighth of all to the other.
         let rest = whole.share(bytes - bytes / 4 - bytes / 8);
-        let http2 = rest.share(bytes / 4);
+        let (plugins, large) = (rest.share(bytes / 2), rest.share(bytes / 2));
+        let http2 = large.share(bytes / 4);
         let (refused, clients) = (AtomicU64::new(0), Mutex::default());
-        Arc::new(Self { whole, connections, small, rest, http2, refused, clients })
+        Arc::new(Self { whole, connections, small, plugins, large, http2, refused, clients })
     }
 
     /// The account of everybody together.
@@ -123,14 +126,14 @@ impl Ledger {
         &self.whole
     }
 
-    /// The account that pays for compiled code and for the lists of plugins. Clients' large messages come from it as well.
+    /// The account that pays for compiled code and for the lists of plugins.
     pub fn plugins(&self) -> &Account {
-        &self.rest
+        &self.plugins
     }
 
     /// An account for the lists of one plugin.
     pub fn plugin(&self) -> Account {
-        self.rest.share(self.whole.limit() / 8)
+        self.plugins.share(self.whole.limit() / 8)
     }
 
     /// The account that pays for what each connection may take before its client is known.
@@ -146,7 +149,7 @@ impl Ledger {
             clients.retain(|_, entry| entry.held.strong_count() > 0 || entry.owes());
         }
         let new = || Entry {
-            all: self.rest.part(TIMES_FREE),
+            all: self.large.part(TIMES_FREE),
             small: self.small.part(TIMES_FREE),
             http2: self.http2.part(TIMES_FREE),
             held: Weak::new(),
@@ -211,7 +214,7 @@ impl Incoming<'_> {
 
 /// The error for a client for whose request there is no memory left.
 pub fn no_room(full: &Full) -> RpcError {
-    RpcError::internal(format!("there is no room for it: {full} (total_host_memory_mib in [limits])"))
+    RpcError::internal(format!("there is no room for it: {full} (a part of total_host_memory_mib in [limits])"))
 }
 
 /// The most memory that a message with this text takes while it is handled.
@@ -283,7 +286,7 @@ mod tests {
     fn small_messages_pass_who_has_used_its_share_up() {
         let ledger = Ledger::new(8 << 20);
         let one = client(&ledger, 1);
-        let _held = ledger.message(&one, 5 << 19).unwrap();
+        let _held = ledger.message(&one, 2 << 20).unwrap();
         assert!(matches!(ledger.message(&one, SMALL + 1), Err(Full::Share { .. })));
         assert!(matches!(ledger.incoming(&one).cover(SMALL + 1), Err(Full::Share { .. })));
         assert_eq!(ledger.refused(), 2);
@@ -322,6 +325,7 @@ mod tests {
             held.extend(std::iter::from_fn(|| ledger.message(&greedy, SMALL + 1).ok()));
             held.extend(std::iter::from_fn(|| greedy.http2().charge(1 << 20).ok()));
         }
+        assert_eq!(ledger.plugins().left() >> 20, 8, "they leave an eighth to plugins");
         held.extend(std::iter::from_fn(|| ledger.plugins().charge(SMALL).ok()));
         assert!(ledger.plugins().left() < SMALL);
         assert!(ledger.message(&client(&ledger, 200), SMALL).is_ok());
@@ -335,8 +339,8 @@ mod tests {
         let sessions: Vec<Account> = (0..12).map(|_| one.session()).collect();
         let held: Vec<Charge> =
             sessions.iter().flat_map(|session| std::iter::from_fn(|| session.charge(1 << 20).ok())).collect();
-        assert_eq!((held.len(), sessions[0].used()), (20, 8 << 20), "half of 40 MiB, an eighth of all in each session");
-        assert!(ledger.message(&other, 10 << 20).is_ok());
+        assert_eq!((held.len(), sessions[0].used()), (16, 8 << 20), "half of 32 MiB, an eighth of all in each session");
+        assert!(ledger.message(&other, 8 << 20).is_ok());
     }
 
     #[test]
