@@ -16,7 +16,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -98,8 +98,8 @@ pub enum GivesWay {
 
 /// What holds a place and can be ended.
 pub trait Occupant: Send + Sync {
-    /// Whether it may be ended now, and for whom. It must not use the pool.
-    fn gives_way(&self) -> Option<GivesWay>;
+    /// Whether it may be ended, and for whom. `now` is the same for all occupants that are compared. It must not use the pool.
+    fn gives_way(&self, now: Instant) -> Option<GivesWay>;
 
     /// Ends it. Its place counts as free already, although it may take a moment to go.
     fn end(&self);
@@ -229,11 +229,11 @@ impl State {
     /// The occupant that is ended for a new one of `party`. `is_full`: no place is free. While places are free, the party lacks one because
     /// of what it holds itself: then only its own occupants are ended, and those of takers that hold more and do not use what they hold.
     fn to_end(&self, party: Party, is_full: bool, rule: &Rule) -> Option<u64> {
-        let wants = self.held(party);
+        let (wants, now) = (self.held(party), Instant::now());
         let candidates = self.occupants.iter().filter_map(|(number, (other, occupant))| {
             let (holds, own) = (self.held(*other), *other == party);
             let may = |idle: Duration| holds > wants + 1 || (is_full && idle >= rule.old);
-            let (rank, idle) = match occupant.gives_way()? {
+            let (rank, idle) = match occupant.gives_way(now)? {
                 GivesWay::ToAnyone { idle } if own || is_full => (0, idle),
                 GivesWay::ToSmaller { idle } if own || may(idle) => (1, idle),
                 GivesWay::ToOthers { idle } if !own && may(idle) => (1, idle),

@@ -138,7 +138,7 @@ struct Idle {
 }
 
 impl Occupant for Idle {
-    fn gives_way(&self) -> Option<GivesWay> {
+    fn gives_way(&self, _: Instant) -> Option<GivesWay> {
         let idle = Duration::from_secs(self.seconds?);
         Some(match (self.unused, self.comes_back) {
             (true, _) => GivesWay::ToAnyone { idle },
@@ -227,7 +227,7 @@ fn what_a_larger_taker_does_not_use_gives_way_although_places_are_free() {
 async fn who_waits_gets_the_place_of_an_occupant_that_becomes_idle() {
     struct Shared(Arc<Mutex<Option<Duration>>>, AtomicBool);
     impl Occupant for Shared {
-        fn gives_way(&self) -> Option<GivesWay> {
+        fn gives_way(&self, _: Instant) -> Option<GivesWay> {
             Some(GivesWay::ToSmaller { idle: (*self.0.lock())? })
         }
 

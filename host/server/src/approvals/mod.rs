@@ -111,7 +111,7 @@ mod tests {
     struct Stays;
 
     impl Occupant for Stays {
-        fn gives_way(&self) -> Option<GivesWay> {
+        fn gives_way(&self, _: std::time::Instant) -> Option<GivesWay> {
             None
         }
 

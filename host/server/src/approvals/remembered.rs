@@ -74,8 +74,8 @@ struct Approval {
 }
 
 impl Occupant for Approval {
-    fn gives_way(&self) -> Option<GivesWay> {
-        Some(GivesWay::ToSmaller { idle: self.used.lock().elapsed() })
+    fn gives_way(&self, now: Instant) -> Option<GivesWay> {
+        Some(GivesWay::ToSmaller { idle: now.saturating_duration_since(*self.used.lock()) })
     }
 
     fn end(&self) {

@@ -209,9 +209,9 @@ pub fn no_place(full: &Full) -> RpcError {
 pub struct OfRequest<S>(pub S);
 
 impl<S: std::ops::Deref<Target = Seat> + Send + Sync> Occupant for OfRequest<S> {
-    fn gives_way(&self) -> Option<GivesWay> {
+    fn gives_way(&self, now: Instant) -> Option<GivesWay> {
         let occupant = self.0.held.lock().as_ref()?.occupant.clone();
-        occupant?.gives_way()
+        occupant?.gives_way(now)
     }
 
     fn end(&self) {
@@ -224,20 +224,20 @@ pub struct Left<S> {
     /// What ends the request.
     pub seat: S,
     /// For how long the client has been gone. None: it is there.
-    pub gone: Box<dyn Fn() -> Option<Duration> + Send + Sync>,
+    pub gone: Box<dyn Fn(Instant) -> Option<Duration> + Send + Sync>,
 }
 
 impl<S> Left<S> {
     /// Of a client that went before it was told where to come back to.
     pub fn for_good(seat: S) -> Self {
         let since = Instant::now();
-        Self { seat, gone: Box::new(move || Some(since.elapsed() + GONE)) }
+        Self { seat, gone: Box::new(move |now| Some(now.saturating_duration_since(since) + GONE)) }
     }
 }
 
 impl<S: std::ops::Deref<Target = Seat> + Send + Sync> Occupant for Left<S> {
-    fn gives_way(&self) -> Option<GivesWay> {
-        (self.gone)().filter(|gone| *gone >= GONE).map(|idle| GivesWay::ToSmaller { idle })
+    fn gives_way(&self, now: Instant) -> Option<GivesWay> {
+        (self.gone)(now).filter(|gone| *gone >= GONE).map(|idle| GivesWay::ToSmaller { idle })
     }
 
     fn end(&self) {
@@ -323,7 +323,7 @@ mod tests {
         let (seats, ann, ben) = seats();
         let held: Vec<_> = (0..3).map(|_| Arc::new(Seat::default())).collect();
         held.iter().for_each(|seat| seat.sit(seats.take(ann).unwrap()));
-        let there = Left { seat: Arc::clone(&held[0]), gone: Box::new(|| Some(GONE / 2)) };
+        let there = Left { seat: Arc::clone(&held[0]), gone: Box::new(|_| Some(GONE / 2)) };
         held[0].give_way(Arc::new(there));
         assert!(seats.take(ann).is_err(), "it may come back");
         held[1].give_way(Arc::new(Left::for_good(Arc::clone(&held[1]))));

@@ -196,14 +196,14 @@ impl Session {
     }
 
     /// For how long the session has had no request or task under way and no open stream. None: it has one.
-    pub fn idle(&self) -> Option<Duration> {
+    pub fn idle(&self, now: Instant) -> Option<Duration> {
         let in_use = self.uses.load(Ordering::Relaxed) > 0 || !self.in_flight.is_empty();
-        (!in_use).then(|| self.last_used.lock().elapsed())
+        (!in_use).then(|| now.saturating_duration_since(*self.last_used.lock()))
     }
 
     /// The same; nothing while it has one.
     pub fn idle_for(&self) -> Duration {
-        self.idle().unwrap_or_else(|| {
+        self.idle(Instant::now()).unwrap_or_else(|| {
             self.touch();
             Duration::ZERO
         })

@@ -78,9 +78,10 @@ impl Line {
         Arc::new(Self { made: Instant::now(), state: Mutex::default() })
     }
 
-    fn idle(&self, state: &State) -> Option<Duration> {
-        let unused = || Some(self.made.elapsed()).filter(|age| state.requests == 0 && *age > UNUSED);
-        state.idle.map(|at| at.elapsed()).or_else(unused)
+    fn idle(&self, state: &State, now: Instant) -> Option<Duration> {
+        let unused =
+            || Some(now.saturating_duration_since(self.made)).filter(|age| state.requests == 0 && *age > UNUSED);
+        state.idle.map(|at| now.saturating_duration_since(at)).or_else(unused)
     }
 
     /// Whether it has to end now. Otherwise the reader is woken when it has to.
@@ -90,7 +91,7 @@ impl Line {
             state.reader = Some(cx.waker().clone());
         }
         // A request that was begun in this moment is not cut off.
-        state.ends && self.idle(&state).is_some()
+        state.ends && self.idle(&state, Instant::now()).is_some()
     }
 
     fn has_read(&self) {
@@ -118,9 +119,9 @@ impl Line {
 }
 
 impl Occupant for Line {
-    fn gives_way(&self) -> Option<GivesWay> {
+    fn gives_way(&self, now: Instant) -> Option<GivesWay> {
         let state = self.state.lock();
-        Some(GivesWay::ToSmaller { idle: self.idle(&state)? })
+        Some(GivesWay::ToSmaller { idle: self.idle(&state, now)? })
     }
 
     fn end(&self) {
@@ -281,7 +282,7 @@ mod tests {
     use super::*;
 
     fn is_idle(line: &Line) -> bool {
-        line.gives_way().is_some()
+        line.gives_way(Instant::now()).is_some()
     }
 
     #[test]

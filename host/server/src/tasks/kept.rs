@@ -59,8 +59,8 @@ impl Standing {
 }
 
 impl Occupant for Standing {
-    fn gives_way(&self) -> Option<GivesWay> {
-        let idle = self.over.get()?.elapsed();
+    fn gives_way(&self, now: Instant) -> Option<GivesWay> {
+        let idle = now.saturating_duration_since(*self.over.get()?);
         Some(if self.is_lost() { GivesWay::ToAnyone { idle } } else { GivesWay::ToOthers { idle } })
     }
 

@@ -197,23 +197,23 @@ impl Peer {
         }
     }
 
-    fn since(&self, millis: u64) -> Duration {
-        self.began.elapsed().saturating_sub(Duration::from_millis(millis))
+    fn since(&self, millis: u64, now: Instant) -> Duration {
+        now.saturating_duration_since(self.began).saturating_sub(Duration::from_millis(millis))
     }
 }
 
 impl Occupant for Peer {
-    fn gives_way(&self) -> Option<GivesWay> {
+    fn gives_way(&self, now: Instant) -> Option<GivesWay> {
         let stalled = match self.stalled.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
-            since => self.since(since - 1),
+            since => self.since(since - 1, now),
         };
         if !self.admitted.load(Ordering::Relaxed) {
-            Some(GivesWay::ToAnyone { idle: self.began.elapsed() })
+            Some(GivesWay::ToAnyone { idle: now.saturating_duration_since(self.began) })
         } else if stalled > PATIENT {
             Some(GivesWay::ToSmaller { idle: WORSE_THAN_IDLE + stalled })
         } else {
-            let idle = || self.since(self.rests.load(Ordering::Relaxed));
+            let idle = || self.since(self.rests.load(Ordering::Relaxed), now);
             (self.busy.load(Ordering::Relaxed) == 0).then(|| GivesWay::ToSmaller { idle: idle() })
         }
     }
@@ -320,7 +320,7 @@ mod tests {
         let (slow, other) = (all.enter(address(1), &ledger).unwrap(), all.enter(address(2), &ledger).unwrap());
         let _works = [slow.peer.work(), other.peer.work()];
         slow.peer.reads(false);
-        assert!(slow.peer.gives_way().is_none(), "a moment is nothing");
+        assert!(slow.peer.gives_way(Instant::now()).is_none(), "a moment is nothing");
         // As if it had begun before, and has not read since.
         let mut slow = slow;
         let began = Instant::now().checked_sub(Duration::from_secs(3)).unwrap();
@@ -328,7 +328,7 @@ mod tests {
         peer.admit();
         peer.reads(false);
         peer.stalled.store(1, Ordering::Relaxed);
-        assert!(matches!(peer.gives_way(), Some(GivesWay::ToSmaller { idle }) if idle > CONNECTIONS.old));
+        assert!(matches!(peer.gives_way(Instant::now()), Some(GivesWay::ToSmaller { idle }) if idle > CONNECTIONS.old));
         slow.peer = peer;
     }
 

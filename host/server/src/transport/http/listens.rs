@@ -62,8 +62,8 @@ impl Listen {
 }
 
 impl Occupant for Open {
-    fn gives_way(&self) -> Option<GivesWay> {
-        (self.waits)().then(|| GivesWay::ToOthers { idle: self.began.elapsed() })
+    fn gives_way(&self, now: Instant) -> Option<GivesWay> {
+        (self.waits)().then(|| GivesWay::ToOthers { idle: now.saturating_duration_since(self.began) })
     }
 
     fn end(&self) {

@@ -291,9 +291,9 @@ impl EventLog {
     }
 
     /// For how long there has been no reader. None: there is one.
-    pub fn unread_for(&self) -> Option<Duration> {
+    pub fn unread_for(&self, now: std::time::Instant) -> Option<Duration> {
         let state = self.state.lock();
-        (!state.attached).then(|| state.left.elapsed())
+        (!state.attached).then(|| now.saturating_duration_since(state.left.into_std()))
     }
 
     /// Returns when there has been no reader for so long.

@@ -7,7 +7,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -106,8 +106,8 @@ struct Seated {
 }
 
 impl Occupant for Seated {
-    fn gives_way(&self) -> Option<GivesWay> {
-        let idle = self.session.idle()?;
+    fn gives_way(&self, now: Instant) -> Option<GivesWay> {
+        let idle = self.session.idle(now)?;
         Some(if self.session.is_used() { GivesWay::ToSmaller { idle } } else { GivesWay::ToAnyone { idle } })
     }
 

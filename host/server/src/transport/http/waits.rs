@@ -35,7 +35,7 @@ impl Drop for WaitedFor<'_> {
                 None => Left::for_good(seat.clone()),
                 Some(log) => {
                     let log = Arc::clone(log);
-                    Left { seat: seat.clone(), gone: Box::new(move || log.unread_for()) }
+                    Left { seat: seat.clone(), gone: Box::new(move |now| log.unread_for(now)) }
                 }
             };
             seat.give_way(Arc::new(left));
