@@ -35,6 +35,9 @@ pub mod network;
 mod operation;
 mod output;
 mod outside;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[expect(unsafe_code, reason = "wasmtime's page scan can be changed nowhere else")]
+mod pagemap;
 mod parts;
 pub mod places;
 mod retained;
