@@ -113,15 +113,18 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_reported_that_were_written_and_no_others() {
-        let mut memory = vec![0_u8; 64 * PAGE + PAGE];
+    fn written_pages_are_reported_and_untouched_ones_are_not() {
+        // So large that the allocator takes it from the system for this test. The system may give it out in pages of 2 MiB.
+        const PAGES: usize = 16 << 10;
+        let mut memory = vec![0_u8; (PAGES + 1) * PAGE];
         let offset = memory.as_ptr().align_offset(PAGE);
-        let memory = &mut memory[offset..][..64 * PAGE];
+        let memory = &mut memory[offset..][..PAGES * PAGE];
         memory[5 * PAGE] = 1;
         memory[9 * PAGE] = 1;
         assert_eq!(std::hint::black_box(memory[20 * PAGE]), 0);
         if let Some(pages) = scanned(memory) {
-            assert_eq!(pages, [5, 9]);
+            assert!(pages.contains(&5) && pages.contains(&9), "{pages:?}");
+            assert!(pages.iter().all(|page| *page < 1024), "{} of {PAGES} pages", pages.len());
         }
     }
 }
