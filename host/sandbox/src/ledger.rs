@@ -178,14 +178,14 @@ impl Free {
     fn allows(self, sum: usize, more: usize) -> bool {
         let left = self.bytes.saturating_sub(more);
         let is_few = sum <= self.whole / FEW;
-        is_few || (left >= self.whole / FOR_SMALL_TAKERS && sum <= left.saturating_mul(self.times))
+        sum <= left.saturating_mul(self.times) && (is_few || left >= self.whole / FOR_SMALL_TAKERS)
     }
 
     /// The most that a part which holds `used` bytes may hold, if the others keep what they hold.
     fn share(self, used: usize) -> usize {
-        let (left, kept) = (self.bytes + used, self.whole / FOR_SMALL_TAKERS);
-        let share = (left / (self.times + 1) * self.times).min(left.saturating_sub(kept));
-        share.max((self.whole / FEW).min(left))
+        let left = self.bytes + used;
+        let above_reserve = left.saturating_sub(self.whole / FOR_SMALL_TAKERS);
+        (left / (self.times + 1) * self.times).min(above_reserve.max(self.whole / FEW))
     }
 }
 
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn parts_leave_as_much_free_as_each_holds() {
-        for greedy in [1, 2, 3, 7] {
+        for greedy in [1, 2, 3, 10, 100] {
             let whole = Account::new(1 << 20);
             let parts: Vec<Account> = (0..greedy).map(|_| whole.part(1)).collect();
             let mut held = Vec::new();
@@ -267,13 +267,16 @@ mod tests {
                     break;
                 }
             }
-            let each = (1 << 20) / (greedy + 1);
+            // The last eighth is only for parts that hold few bytes, as each of a hundred does.
+            let few = (1 << 20) / FEW;
+            let each = ((1 << 20) / (greedy + 1)).min(((1 << 20) / 8 * 7 / greedy).max(few));
             for part in &parts {
                 assert!(part.used().abs_diff(each) <= 128, "{greedy} parts: {} of {each}", part.used());
             }
             let error = parts[0].charge(64).unwrap_err();
             assert!(matches!(error, Full::Share { limit } if limit.abs_diff(each) <= 128), "{greedy} parts: {error}");
-            assert!(whole.part(1).charge((1 << 20) / FEW).is_ok(), "{greedy} parts leave room for another");
+            let other = if greedy < FOR_SMALL_TAKERS { each } else { each.min(few) };
+            assert!(whole.part(1).charge(other / 2 - 128).is_ok(), "{greedy} parts leave room for another");
         }
     }
 
@@ -293,9 +296,11 @@ mod tests {
             .collect();
         assert!(held.len() > 1);
         assert!(whole.left() >= (1 << 20) / FOR_SMALL_TAKERS);
-        let small: Vec<Charge> = (0..FEW / FOR_SMALL_TAKERS).map(|_| whole.part(3).charge(few).unwrap()).collect();
+        let mut small: Vec<Charge> = (1..FEW / FOR_SMALL_TAKERS).map(|_| whole.part(3).charge(few).unwrap()).collect();
         assert!(matches!(whole.part(3).charge(few + 1), Err(Full::Whole { .. })));
-        drop(small);
+        // Of what is left then, each leaves a part to the next as well.
+        small.extend((0..5).map(|_| whole.part(3).charge(whole.left() / 2).unwrap()));
+        assert!(whole.left() > 0);
     }
 
     #[test]
